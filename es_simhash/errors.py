@@ -1,0 +1,117 @@
+"""
+The errors of es_simhash, and nothing else.
+
+    SimHashError                    never raised itself
+    ├── InvalidInputError           also a ValueError: an argument that cannot be used
+    │   └── SchemeError             an unknown scheme, or one whose dictionary is missing or differs
+    ├── SchemeMismatchError         the index was written with another scheme than the caller's
+    ├── MappingError                the index lacks our fields, or has them with the wrong type
+    ├── IncompleteSearchError       near-duplicates may be missing; carries those found
+    ├── MissingDependencyError      also an ImportError: an extra is not installed
+    └── EmbeddedServerError         a local server could not be started or stopped
+
+A wrong type raises ``TypeError``. What a search client or server raises passes through unchanged.
+Every error here can be pickled and carries its data in attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "EmbeddedServerError",
+    "IncompleteSearchError",
+    "InvalidInputError",
+    "MappingError",
+    "MissingDependencyError",
+    "SchemeError",
+    "SchemeMismatchError",
+    "SimHashError",
+    "shorten",
+]
+
+
+def shorten(value: object, *, limit: int = 80) -> str:
+    """
+    Return ``repr(value)`` on one line, cut at *limit* characters, for use in a message.
+    """
+    text = repr(value[: limit + 1]) if isinstance(value, (str, bytes)) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class SimHashError(Exception):
+    """
+    The base of every error that this library raises on purpose.
+    """
+
+
+class InvalidInputError(SimHashError, ValueError):
+    """
+    An argument has the right type but a value that cannot be used.
+    """
+
+
+class SchemeError(InvalidInputError):
+    """
+    A scheme is unknown, its parameters do not fit, or a dictionary it needs is missing or differs.
+    """
+
+
+class SchemeMismatchError(SimHashError):
+    """
+    The index and the caller use different schemes, so their fingerprints cannot be compared.
+
+    Attributes:
+        index_scheme:
+            Identifier of the scheme recorded in the index's mapping.
+        client_scheme:
+            Identifier of the scheme that the caller asked for.
+    """
+
+    def __init__(self, message: str, *, index_scheme: str = "", client_scheme: str = "") -> None:
+        super().__init__(message)
+        self.index_scheme = index_scheme
+        self.client_scheme = client_scheme
+
+
+class MappingError(SimHashError):
+    """
+    The index lacks fields that are needed, or has them with the wrong type.
+
+    Attributes:
+        problems:
+            One line for each fault found.
+    """
+
+    def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class IncompleteSearchError(SimHashError):
+    """
+    A search could not look at every document, so near-duplicates may be missing.
+
+    Attributes:
+        results:
+            What was found all the same (a ``NearDups`` marked incomplete), or ``None``.
+        reasons:
+            One line for each cause: failed shards, a time-out, no index matched.
+    """
+
+    def __init__(self, message: str, *, results: Any = None, reasons: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.results = results
+        self.reasons = reasons
+
+
+class MissingDependencyError(SimHashError, ImportError):
+    """
+    Something was asked for that needs an extra which is not installed; the message names it.
+    """
+
+
+class EmbeddedServerError(SimHashError):
+    """
+    A local server could not be started, or did not stop.
+    """
