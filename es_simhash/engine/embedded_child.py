@@ -1,0 +1,144 @@
+"""
+The process around one embedded server: starts a JVM inside itself, one node in that JVM, and watches the parent.
+
+Run by path, never imported by the package, and imports nothing of it: that keeps the start quick and independent of
+the parent's working directory. The protocol has three steps:
+
+1. the parent writes one line of JSON, the whole configuration, to standard input, and keeps that pipe open;
+2. this process answers with one line of JSON on standard output, ``{"ready": true}`` or ``{"error": "why"}``;
+   everything else that Python or the JVM prints goes to standard error, which is the log file;
+3. it serves until the pipe closes, SIGTERM comes or the parent is gone, then closes the node and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+# A process forked from the parent may hold the writing end of the pipe open, so the parent itself is looked for too.
+PARENT_CHECK_SECONDS = 1.0
+
+
+def main() -> None:
+    """
+    Start the configured node, report, and serve until the parent lets go.
+    """
+    parent = os.getppid()
+    # The report keeps the real standard output; what the JVM prints there goes to the log.
+    report = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    signal.signal(signal.SIGTERM, _raise_exit)
+    config = json.loads(sys.stdin.readline())
+    exit_code = 0
+    try:
+        node = start_node(config)
+        try:
+            _answer(report, {"ready": True})
+            _wait_for_the_end(parent)
+        finally:
+            node.close()
+    except SystemExit:
+        pass
+    except Exception as error:  # noqa: BLE001 - whatever it was, the parent must hear of it
+        traceback.print_exc()
+        _answer(report, {"error": describe(error)})
+        exit_code = 1
+    if config["remove_when_orphaned"] and os.getppid() != parent:
+        shutil.rmtree(config["home"], ignore_errors=True)
+    sys.stderr.flush()
+    # The node is closed and its files are synced; a normal exit would only wait for the JVM's idle threads.
+    os._exit(exit_code)
+
+
+def _raise_exit(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(number)
+
+
+def _answer(report: TextIO, message: dict[str, Any]) -> None:
+    # A parent that is gone cannot be told; the watch notices it as well.
+    with suppress(BrokenPipeError):
+        report.write(json.dumps(message) + "\n")
+        report.flush()
+
+
+def _wait_for_the_end(parent: int) -> None:
+    while os.getppid() == parent:
+        readable, _, _ = select.select([sys.stdin], [], [], PARENT_CHECK_SECONDS)
+        if readable and not os.read(sys.stdin.fileno(), 1024):
+            return
+
+
+def describe(error: BaseException) -> str:
+    """
+    Return the causes of a Python or Java exception on one line, outermost first.
+    """
+    causes: list[str] = []
+    cause: Any = error
+    while cause is not None and len(causes) < 8:
+        line = " ".join(str(cause).split()) or type(cause).__name__
+        # Java repeats the message of a cause in the exception around it.
+        if not any(line in earlier for earlier in causes):
+            causes.append(line)
+        cause = cause.getCause() if hasattr(cause, "getCause") else cause.__cause__
+    return "; caused by ".join(causes)
+
+
+def start_node(config: dict[str, Any]) -> Any:
+    """
+    Start the JVM and in it the node; return the started ``Node``, a Java object.
+    """
+    import jpype  # noqa: PLC0415 - a missing or broken jpype is reported like every other failure
+
+    jpype.startJVM(config["libjvm"], *config["jvm_options"], classpath=config["class_path"], interrupt=False)
+    return STARTERS[config["product"]](jpype.JClass, config)
+
+
+def _settings(builder: Any, config: dict[str, Any]) -> Any:
+    for key, value in config["settings"].items():
+        if isinstance(value, list):
+            builder.putList(key, value)
+        else:
+            builder.put(key, value)
+    return builder.build()
+
+
+def _start_opensearch(java: Callable[[str], Any], config: dict[str, Any]) -> Any:
+    settings = _settings(java("org.opensearch.common.settings.Settings").builder(), config)
+    java("org.opensearch.common.logging.LogConfigurator").configureWithoutConfig(settings)
+    plugins = java("java.util.ArrayList")()
+    for name in config["plugins"]:
+        plugins.add(java(name).class_)
+    home = java("java.nio.file.Path").of(config["home"])
+    environment = java("org.opensearch.env.Environment")(settings, home.resolve("config"))
+    return java("org.codelibs.opensearch.runner.node.OpenSearchRunnerNode")(environment, plugins).start()
+
+
+def _start_elasticsearch(java: Callable[[str], Any], config: dict[str, Any]) -> Any:
+    settings = _settings(java("org.elasticsearch.common.settings.Settings").builder(), config)
+    java("org.elasticsearch.common.logging.LogConfigurator").configureWithoutConfig(settings)
+    home = java("java.nio.file.Path").of(config["home"])
+    environment = java("org.elasticsearch.env.Environment")(settings, home.resolve("config"))
+    loader = java("org.elasticsearch.plugins.PluginsLoader")
+    bundles = loader.loadModulesBundles(home.resolve("modules"), False)
+    plugins = loader.createPluginsLoader(bundles, java("java.util.Set").of(), java("java.util.Map").of())
+    return java("org.elasticsearch.node.Node")(environment, plugins).start()
+
+
+STARTERS: dict[str, Callable[[Callable[[str], Any], dict[str, Any]], Any]] = {
+    "opensearch": _start_opensearch,
+    "elasticsearch": _start_elasticsearch,
+}
+
+if __name__ == "__main__":
+    main()

