@@ -130,7 +130,9 @@ def _start_elasticsearch(java: Callable[[str], Any], config: dict[str, Any]) -> 
     home = java("java.nio.file.Path").of(config["home"])
     environment = java("org.elasticsearch.env.Environment")(settings, home.resolve("config"))
     loader = java("org.elasticsearch.plugins.PluginsLoader")
-    bundles = loader.loadModulesBundles(home.resolve("modules"), False)
+    # Version 9 also asks whether stable plugins may be among them.
+    options = [] if config["version"].startswith("8.") else [False]
+    bundles = loader.loadModulesBundles(home.resolve("modules"), *options)
     plugins = loader.createPluginsLoader(bundles, java("java.util.Set").of(), java("java.util.Map").of())
     return java("org.elasticsearch.node.Node")(environment, plugins).start()
 

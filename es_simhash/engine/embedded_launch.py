@@ -195,6 +195,7 @@ def child_config(
         options.append("--enable-native-access=ALL-UNNAMED")
     return {
         "product": release.product,
+        "version": release.version,
         "home": str(home),
         "libjvm": str(java.libjvm),
         "jvm_options": options,

@@ -1,0 +1,208 @@
+"""
+Fixtures over real servers: a server, a fresh index, a client, and one test body for sync and async.
+
+``server`` runs a test on OpenSearch and on Elasticsearch; ``mode``, and so ``client``, ``call`` and ``simhash``, runs
+it with the sync and with the async clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.server.servers import PRODUCTS, NoServerError, Servers, is_required
+
+SERVERS = pytest.StashKey[Servers]()
+
+
+def pytest_configure(config):
+    """Keep the servers with the session, so that they are started once."""
+    config.stash[SERVERS] = Servers()
+
+
+def pytest_unconfigure(config):
+    """Stop what was started."""
+    config.stash[SERVERS].close()
+
+
+def pytest_report_collectionfinish(config):
+    """Say which servers the tests run on; pytest asks for its header before it has seen this folder."""
+    servers = config.stash[SERVERS]
+    return [f"{product}: {servers.describe(product)}" for product in PRODUCTS]
+
+
+def get_server(request, product):
+    """
+    Return the session's server of *product*, or end the test: skipped, or failed where servers are required.
+    """
+    try:
+        return request.config.stash[SERVERS].get(product)
+    except NoServerError as error:
+        if is_required():
+            pytest.fail(f"no {product} server: {error}", pytrace=False)
+        pytest.skip(f"no {product} server: {error}")
+
+
+@pytest.fixture(params=PRODUCTS)
+def server(request):
+    """
+    A running server, of either product.
+    """
+    return get_server(request, request.param)
+
+
+@pytest.fixture
+def opensearch(request):
+    """
+    A running OpenSearch, for what only it can show.
+    """
+    return get_server(request, "opensearch")
+
+
+@pytest.fixture
+def elasticsearch(request):
+    """
+    A running Elasticsearch, for what only it can show.
+    """
+    return get_server(request, "elasticsearch")
+
+
+@pytest.fixture
+def index(server):
+    """
+    The name of an index of this test's own; whatever starts with it is deleted afterwards.
+    """
+    name = f"test-{uuid.uuid4().hex}"
+    yield name
+    server.remove(name)
+
+
+@pytest.fixture
+def runner():
+    """
+    A private event loop.
+    """
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def make_client(server, *, asynchronous=False, **options):
+    """
+    Return a client of the server's own kind; an asynchronous one must be made and closed on its loop.
+    """
+    if server.product == "opensearch":
+        import opensearchpy as library  # noqa: PLC0415 - each client is only needed for its server
+
+        cls = library.AsyncOpenSearch if asynchronous else library.OpenSearch
+    else:
+        import elasticsearch as library  # noqa: PLC0415
+
+        cls = library.AsyncElasticsearch if asynchronous else library.Elasticsearch
+    return cls([server.url], **options)
+
+
+@pytest.fixture
+def sync_client(server):
+    """
+    An ``OpenSearch`` or ``Elasticsearch``.
+    """
+    client = make_client(server)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def async_client(server, runner):
+    """
+    An ``AsyncOpenSearch`` or ``AsyncElasticsearch`` that lives on the loop of ``runner``.
+    """
+
+    async def make():
+        return make_client(server, asynchronous=True)
+
+    client = runner.run(make())
+    yield client
+    runner.run(client.close())
+
+
+@pytest.fixture(params=["sync", "async"])
+def mode(request):
+    """
+    ``"sync"`` or ``"async"``.
+    """
+    return request.param
+
+
+@pytest.fixture
+def client(mode, request):
+    """
+    The client of the test's mode.
+    """
+    return request.getfixturevalue(f"{mode}_client")
+
+
+@pytest.fixture
+def call(runner):
+    """
+    Return a function that waits for what a client's method gave: a coroutine for its result, an async iterator for a
+    list; anything else is returned as it is.
+    """
+    return functools.partial(_wait_for, runner)
+
+
+def _wait_for(runner: asyncio.Runner, outcome: Any) -> Any:
+    if hasattr(outcome, "__aiter__"):
+        return runner.run(_collect(outcome))
+    return runner.run(_await(outcome)) if inspect.isawaitable(outcome) else outcome
+
+
+async def _await(outcome):
+    return await outcome
+
+
+async def _collect(items):
+    return [item async for item in items]
+
+
+class Calls:
+    """
+    Makes an async object look sync: its methods return results, and lists in place of async iterators.
+    """
+
+    def __init__(self, wrapped, call):
+        self._wrapped = wrapped
+        self._call = call
+
+    def __getattr__(self, name):
+        attribute = getattr(self._wrapped, name)
+        if not callable(attribute):
+            return attribute
+        return lambda *args, **kwargs: self._call(attribute(*args, **kwargs))
+
+
+@pytest.fixture
+def make_simhash(mode, client, call):
+    """
+    Return a function that makes a client of ours, of the test's mode, with the options given.
+    """
+    from es_simhash import AsyncSimHashClient, SimHashClient  # noqa: PLC0415 - the fixtures above do without
+
+    def make(**options):
+        return (
+            SimHashClient(client, **options) if mode == "sync" else Calls(AsyncSimHashClient(client, **options), call)
+        )
+
+    return make
+
+
+@pytest.fixture
+def simhash(make_simhash):
+    """
+    A client of ours with its defaults; every method can be called as if it were sync.
+    """
+    return make_simhash()

@@ -1,0 +1,202 @@
+"""
+Where the servers of the tests come from, and plain HTTP to them that depends on no search client.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import ssl
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from es_simhash.engine.embedded import EmbeddedServer, embedded_server
+from es_simhash.errors import EmbeddedServerError, MissingDependencyError
+
+PRODUCTS = ("opensearch", "elasticsearch")
+
+# Addresses of servers to use instead of embedded ones, separated by commas, user and password in them if need be.
+URLS = "ES_SIMHASH_TEST_URLS"
+# Versions of the embedded ones, for example "opensearch-2.19.1,elasticsearch-8.19.21".
+VERSIONS = "ES_SIMHASH_TEST_VERSIONS"
+# With 1, a server that cannot be had fails the tests that need it; without, they are skipped.
+REQUIRED = "ES_SIMHASH_REQUIRE_SERVERS"
+
+
+class NoServerError(Exception):
+    """
+    There is no server of that product here; the message says why.
+    """
+
+
+@dataclass(frozen=True)
+class Server:
+    """
+    A running server that tests may use.
+    """
+
+    product: str
+    version: str
+    url: str
+    embedded: EmbeddedServer | None = None
+
+    def request(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> Any:
+        """
+        Send a request and return the decoded answer, ``None`` for a 404 that is expected.
+
+        Raises:
+            AssertionError: If the answer is an error.
+        """
+        status, answer, _ = send(self.url, method, path, body)
+        if status == 404 and missing_ok:
+            return None
+        assert status < 400, f"{method} {path}: {status} {answer}"
+        return answer
+
+    def remove(self, prefix: str) -> None:
+        """
+        Delete the data streams and the indices whose names start with *prefix*, and nothing else.
+        """
+        found = self.request("GET", f"/{prefix}*?expand_wildcards=all", missing_ok=True) or {}
+        # A data stream answers with the indices behind it, which cannot be deleted one by one.
+        for stream in {details["data_stream"] for details in found.values() if "data_stream" in details}:
+            self.request("DELETE", f"/_data_stream/{stream}", missing_ok=True)
+        for name in [name for name, details in found.items() if "data_stream" not in details]:
+            self.request("DELETE", f"/{name}", missing_ok=True)
+
+
+def send(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any, dict[str, str]]:
+    """
+    Return status, decoded body and headers (names in lower case) of one request.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(  # noqa: S310 - the tester's own URL
+        f"{parts.scheme}://{host}{path}", data, method=method
+    )
+    request.add_header("Content-Type", "application/x-ndjson" if isinstance(body, bytes) else "application/json")
+    if parts.username is not None:
+        login = base64.b64encode(f"{parts.username}:{parts.password or ''}".encode()).decode()
+        request.add_header("Authorization", f"Basic {login}")
+    # No proxy between a test and its server, and no check of a test server's certificate.
+    context = ssl._create_unverified_context()  # noqa: S323
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context), _AnyStatus()
+    )
+    with opener.open(request, timeout=30) as answer:
+        text = answer.read().decode()
+        is_json = "json" in answer.headers.get("Content-Type", "")
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return answer.status, json.loads(text) if is_json and text else text, headers
+
+
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    def http_response(self, request, response):
+        return response
+
+    https_response = http_response
+
+
+def detect(url: str) -> Server:
+    """
+    Return what answers at *url*.
+
+    Raises:
+        NoServerError: If nothing does, or something that is neither product.
+    """
+    try:
+        status, answer, headers = send(url, "GET", "/")
+        if status != 200:  # a bare Elasticsearch node has no GET /
+            _, nodes, _ = send(url, "GET", "/_nodes/_local")
+            (node,) = nodes["nodes"].values()
+            answer = {"version": {"number": node["version"]}}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise NoServerError(f"nothing usable answers at {_without_login(url)}: {error}") from error
+    version = answer.get("version", {}) if isinstance(answer, dict) else {}
+    if version.get("distribution") == "opensearch":
+        return Server("opensearch", version["number"], url)
+    if headers.get("x-elastic-product") == "Elasticsearch":
+        return Server("elasticsearch", version["number"], url)
+    raise NoServerError(f"{_without_login(url)} is neither OpenSearch nor Elasticsearch: {status} {str(answer)[:80]}")
+
+
+def _without_login(url: str) -> str:
+    return url.rpartition("@")[2]
+
+
+def is_required() -> bool:
+    """
+    Return whether a missing server is a failure.
+    """
+    return os.environ.get(REQUIRED) == "1"
+
+
+@dataclass
+class Servers:
+    """
+    The servers of one test session: each started, or looked for, when it is first asked for.
+    """
+
+    running: dict[str, Server] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+
+    def get(self, product: str) -> Server:
+        """
+        Return the session's server of that product.
+
+        Raises:
+            NoServerError: If there is none; asked again, without a second attempt.
+        """
+        if product in self.absent:
+            raise NoServerError(self.absent[product])
+        if product not in self.running:
+            try:
+                self.running[product] = self._find(product)
+            except NoServerError as error:
+                self.absent[product] = str(error)
+                raise
+        return self.running[product]
+
+    def close(self) -> None:
+        """
+        Stop the embedded servers.
+        """
+        for server in self.running.values():
+            if server.embedded is not None:
+                server.embedded.close()
+        self.running.clear()
+
+    def describe(self, product: str) -> str:
+        """
+        Return what tests of *product* run on, without starting anything.
+        """
+        if os.environ.get(URLS):
+            try:
+                server = self.get(product)
+            except NoServerError as error:
+                return f"none ({error})"
+            return f"{server.version} at {_without_login(server.url)}"
+        return f"{_embedded_version(product) or 'newest pinned'}, embedded"
+
+    def _find(self, product: str) -> Server:
+        urls = [url.strip().rstrip("/") for url in os.environ.get(URLS, "").split(",") if url.strip()]
+        if urls:
+            found = [server for server in map(detect, urls) if server.product == product]
+            if len(found) != 1:
+                raise NoServerError(f"{URLS} names {len(found)} {product} servers: name one")
+            return found[0]
+        try:
+            server = embedded_server(product, version=_embedded_version(product))
+        except (EmbeddedServerError, MissingDependencyError) as error:
+            raise NoServerError(str(error)) from error
+        return Server(product, server.version, server.url, server)
+
+
+def _embedded_version(product: str) -> str | None:
+    wanted = dict(entry.split("-", 1) for entry in os.environ.get(VERSIONS, "").replace(" ", "").split(",") if entry)
+    return wanted.get(product)
