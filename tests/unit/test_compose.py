@@ -1,0 +1,133 @@
+"""
+docker-compose.yml, checked as YAML and, where it holds a shell script, by running that script with a stand-in for curl.
+
+No container engine is needed; whether the images start is for whoever runs them.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from es_simhash.engine.embedded_artifacts import DEFAULT_VERSIONS
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load(TEXT)
+SERVICES = COMPOSE["services"]
+ONE_SHOT = "kibana-password"
+VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(:[?-][^}]*)?\}")
+
+
+def megabytes(size):
+    """Return a size such as `2g` or `256m` in megabytes."""
+    return int(size[:-1]) * {"m": 1, "g": 1024}[size[-1]]
+
+
+def test_each_service_belongs_to_one_profile():
+    """Nothing starts without a profile, and the profiles do not share services."""
+    by_profile = {}
+    for name, service in SERVICES.items():
+        (profile,) = service["profiles"]
+        by_profile.setdefault(profile, set()).add(name)
+    assert by_profile == {
+        "elasticsearch": {"elasticsearch", ONE_SHOT, "kibana"},
+        "opensearch": {"opensearch", "opensearch-dashboards"},
+    }
+
+
+def test_images_are_the_servers_that_the_tests_start():
+    """Each image is pinned to the version that the embedded servers run, so nothing here is untested."""
+    for service in SERVICES.values():
+        (profile,) = service["profiles"]
+        assert service["image"].rpartition(":")[2] == DEFAULT_VERSIONS[profile]
+
+
+def test_ports_are_published_on_loopback_only_and_do_not_collide():
+    """Both profiles can run at once, and neither is reachable from the network."""
+    published = []
+    for service in SERVICES.values():
+        for port in service.get("ports", []):
+            match = re.fullmatch(r"127\.0\.0\.1:\$\{[A-Z]+_PORT:-(\d+)\}:(9200|5601)", port)
+            assert match, port
+            published.append(match[1])
+    assert sorted(published) == ["5601", "5602", "9200", "9201"]
+
+
+def test_passwords_come_from_one_required_variable():
+    """No password is written in the file, and an unset or empty one stops Compose with a message."""
+    found = 0
+    for service in SERVICES.values():
+        for key, value in service.get("environment", {}).items():
+            if "PASSWORD" in key:
+                assert re.fullmatch(r"\$\{ES_SIMHASH_PASSWORD:\?[^}]+\}", value)
+                found += 1
+    assert found == 4
+
+
+def test_every_variable_is_in_the_example_and_the_password_is_empty_there():
+    """Whoever copies .env.example sees every variable, and has to choose a password."""
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^(?:# )?([A-Z_]+)=(.*)$", example, flags=re.MULTILINE))
+    used = {name: (rest or "")[2:] for name, rest in VARIABLE.findall(TEXT)}
+    assert set(named) == set(used)
+    assert not named.pop("ES_SIMHASH_PASSWORD")
+    assert named == {name: used[name] for name in named}
+
+
+def test_servers_have_health_checks_and_dashboards_wait_for_them():
+    """A dashboard starts when its server is healthy, Kibana also when its user has a password."""
+    for name, service in SERVICES.items():
+        assert ("healthcheck" in service) == (name != ONE_SHOT)
+        if "healthcheck" in service:
+            assert service["healthcheck"]["test"][0] == "CMD-SHELL"
+            assert {"interval", "timeout", "retries", "start_period"} < set(service["healthcheck"])
+    healthy, done = {"condition": "service_healthy"}, {"condition": "service_completed_successfully"}
+    assert SERVICES["kibana"]["depends_on"] == {"elasticsearch": healthy, ONE_SHOT: done}
+    assert SERVICES[ONE_SHOT]["depends_on"] == {"elasticsearch": healthy}
+    assert SERVICES["opensearch-dashboards"]["depends_on"] == {"opensearch": healthy}
+
+
+def test_memory_is_limited_and_the_heap_leaves_half_for_the_page_cache():
+    """The heap has a fixed size, at most half of what the container may take."""
+    heaps = 0
+    for service in SERVICES.values():
+        limit = megabytes(service["mem_limit"])
+        for key, value in service.get("environment", {}).items():
+            if key.endswith("_JAVA_OPTS"):
+                smallest, largest = re.fullmatch(r"-Xms(\S+) -Xmx(\S+)", value).groups()
+                assert smallest == largest
+                assert 2 * megabytes(largest) <= limit
+                heaps += 1
+    assert heaps == 2
+
+
+def test_data_lives_in_named_volumes():
+    """Data survives `docker compose down`, in volumes that the file declares."""
+    mounted = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert mounted == set(COMPOSE["volumes"]) == {"elasticsearch-data", "opensearch-data"}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the script is written for bash")
+@pytest.mark.parametrize("password", ["plain", 'a"b\\c$d:e', "it's `x` $(y)", '\\\\""', "密码 with spaces"])
+def test_the_script_for_kibana_sends_any_password_unchanged(password, tmp_path):
+    """Quotes, backslashes and dollars in a password reach the server as they are."""
+    curl = tmp_path / "curl"
+    curl.write_text('#!/bin/bash\nprintf "%s\\0" "$@"\n')
+    curl.chmod(0o755)
+    service = SERVICES[ONE_SHOT]
+    # Compose turns $$ into $ before the container sees it.
+    command = [part.replace("$$", "$") for part in service["entrypoint"] + service["command"]]
+    command[0] = shutil.which("bash")
+    run = subprocess.run(
+        command, env={"PASSWORD": password, "PATH": str(tmp_path)}, capture_output=True, check=True, timeout=30
+    )
+    arguments = run.stdout.decode().rstrip("\0").split("\0")
+    assert arguments[arguments.index("--user") + 1] == f"elastic:{password}"
+    assert json.loads(arguments[arguments.index("--data") + 1]) == {"password": password}
+    assert arguments[-1] == "http://elasticsearch:9200/_security/user/kibana_system/_password"
+    assert "--fail" in arguments
