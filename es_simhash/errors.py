@@ -7,6 +7,7 @@ The errors of es_simhash, and nothing else.
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
     ├── MappingError                the index lacks our fields, or has them with the wrong type
     ├── IncompleteSearchError       near-duplicates may be missing; carries those found
+    ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     └── EmbeddedServerError         a local server could not be started or stopped
 
@@ -26,6 +27,7 @@ __all__ = [
     "MissingDependencyError",
     "SchemeError",
     "SchemeMismatchError",
+    "SearchFailedError",
     "SimHashError",
     "shorten",
 ]
@@ -103,6 +105,23 @@ class IncompleteSearchError(SimHashError):
         super().__init__(message)
         self.results = results
         self.reasons = reasons
+
+
+class SearchFailedError(SimHashError):
+    """
+    The server refused one search of a batch; the others have their answers.
+
+    Attributes:
+        status:
+            HTTP status of that search.
+        error:
+            What the server said, as it said it.
+    """
+
+    def __init__(self, message: str, *, status: int = 0, error: Any = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = error
 
 
 class MissingDependencyError(SimHashError, ImportError):

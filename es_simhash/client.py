@@ -1,0 +1,492 @@
+"""
+The two client classes: each method names a flow and hands it to a driver.
+
+Both share every line of logic through the flows. No request is spelt here and nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import Any, TypeVar
+
+from es_simhash.engine.dialects import find_dialect, is_async_client
+from es_simhash.engine.drivers import run, run_async, stream, stream_async
+from es_simhash.flows import find as lookups, ingest as ingesting, manage
+from es_simhash.flows.context import Context, Index, read_index_settings
+from es_simhash.flows.protocol import Flow
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.mapping import IndexSettings, build_settings
+from es_simhash.index.plan import LookupPlan
+from es_simhash.index.rescore import NearDups
+
+__all__ = ["AsyncSimHashClient", "SimHashClient"]
+
+_T = TypeVar("_T")
+Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+
+
+class _Base:
+    """What both clients are made of."""
+
+    _is_async: bool
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        scheme: str | Scheme | None = None,
+        prefix: str = DEFAULT_PREFIX,
+        dialect: str | None = None,
+    ) -> None:
+        self._client = client
+        self._dialect = find_dialect(client, dialect)
+        if dialect is None and is_async_client(client) != self._is_async:
+            other = "SimHashClient" if self._is_async else "AsyncSimHashClient"
+            raise TypeError(f"{type(client).__name__} does not fit {type(self).__name__}: use {other}")
+        if scheme is not None:
+            get_scheme(scheme)  # refuses an unknown one now
+        self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
+
+    def __repr__(self) -> str:
+        context = self._context
+        return f"{type(self).__name__}({self._client!r}, scheme={context.wanted!r}, prefix={context.prefix!r})"
+
+    @property
+    def dialect(self) -> str:
+        """The product spoken to: ``"elasticsearch"`` or ``"opensearch"``."""
+        return self._dialect.name
+
+    def _settings(
+        self,
+        scheme: str | Scheme | None,
+        text_field: str | Sequence[str],
+        max_distance: int | None,
+        value: bool,  # noqa: FBT001
+    ) -> IndexSettings:
+        chosen = scheme or self._context.wanted or DEFAULT_SCHEME
+        return build_settings(scheme=chosen, text_field=text_field, max_distance=max_distance, value=value)
+
+
+class SimHashClient(_Base):
+    """
+    Near-duplicate search through your own ``Elasticsearch`` or ``OpenSearch`` client.
+
+    The client's connection, authentication and retries are used as they are; its errors pass through unchanged.
+    Safe to share between threads as far as the client itself is.
+
+    Args:
+        client:
+            An ``elasticsearch.Elasticsearch`` or ``opensearchpy.OpenSearch``, or a subclass.
+        scheme:
+            Scheme to insist on, by name or as an object; ``None`` adopts the one recorded in an index's mapping.
+            Must be given where the mapping may not be read.
+        prefix:
+            Name of the object that holds the fields.
+        dialect:
+            ``"elasticsearch"`` or ``"opensearch"``, where the client's class does not tell.
+
+    Raises:
+        TypeError: If the client is async, or its class is not known and no dialect is given.
+        InvalidInputError: If the scheme, prefix or dialect cannot be used.
+    """
+
+    _is_async = False
+
+    def _run(self, flow: Flow[_T]) -> _T:
+        return run(flow, self._client, self._dialect)
+
+    def find_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,  # noqa: A002 -- the DSL's own word
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        on_incomplete: lookups.OnIncomplete = "raise",
+    ) -> NearDups:
+        """
+        Return every document of *index* within max_distance of *text*, nearest first.
+
+        Exact: each indexed fingerprint within max_distance is in the answer, however many there are. A document
+        equal to the text is itself a result. A text without features (blank, only punctuation) has no
+        near-duplicates. Cost: one search, and more only where the candidates do not fit on a page; before the first
+        lookup in an index, one request for its mapping, trusted for a minute.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text:
+                The text whose near-duplicates are wanted.
+            fingerprint:
+                Its fingerprint instead, unsigned 64 bits.
+            max_distance:
+                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            size:
+                Most near-duplicates returned, the nearest; ``None`` for all.
+            filter:
+                A query, or a list of queries, that near-duplicates also match.
+            exclude_ids:
+                Ids of documents to leave out.
+            source:
+                ``False``, ``True`` or the ``_source`` fields that results carry.
+            routing:
+                Routing value that restricts the search.
+            plan:
+                Lookup plan to use, in place of the cheapest.
+            on_incomplete:
+                ``"raise"``, or ``"return"`` to be given what was found, marked incomplete.
+
+        Returns:
+            :class:`NearDups`, ordered by (distance, index, id); empty if there are none.
+
+        Raises:
+            IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
+            SchemeMismatchError: If the index has another scheme than this client, or several that differ.
+            MappingError: If the index lacks the fields.
+            TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
+            InvalidInputError: If an argument has a value that cannot be used.
+        """
+        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return self._run(lookups.find(self._context, index, text, fingerprint, options))
+
+    def find_near_dups_of(
+        self,
+        index: Index,
+        id: str,  # noqa: A002 -- the server's own word
+        *,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,  # noqa: A002
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        on_incomplete: lookups.OnIncomplete = "raise",
+    ) -> NearDups:
+        """
+        Return the near-duplicates of the document *id* of *index*, without itself.
+
+        Arguments, result and errors as :meth:`find_near_dups`. Cost: a search more, for the document.
+
+        Raises:
+            InvalidInputError: If there is no such document, or it has no fingerprint.
+        """
+        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return self._run(lookups.find_of(self._context, index, id, options))
+
+    def find_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str],
+        *,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,  # noqa: A002
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        on_incomplete: lookups.OnIncomplete = "raise",
+    ) -> list[NearDups | Exception]:
+        """
+        Return for each of *texts*, in order, what :meth:`find_near_dups` would.
+
+        A lookup that fails is its exception in the list, and does not keep the others from their answers. Cost: one
+        multi-search for every 100 texts.
+        """
+        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return self._run(lookups.find_many(self._context, index, texts, options))
+
+    def with_fingerprints(
+        self,
+        index: Index,
+        actions: Iterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_partial: OnPartial = "clear",
+        on_problem: Callable[[Problem], object] | None = None,
+    ) -> Iterator[Any]:
+        """
+        Return an iterator over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
+
+        As the function of the same name, with the scheme, text fields and fields recorded in the index's mapping.
+        """
+        settings = self._run(read_index_settings(self._context, index))
+        return with_fingerprints(
+            actions,
+            text_field=ingesting.text_fields_of(settings, text_field),
+            scheme=settings.scheme,
+            prefix=self._context.prefix,
+            value=settings.value,
+            on_partial=on_partial,
+            on_problem=on_problem,
+        )
+
+    def ingest(
+        self,
+        index: str,
+        documents: Iterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_partial: OnPartial = "clear",
+    ) -> Generator[ingesting.Written, None, None]:
+        """
+        Write *documents* to *index* with their fingerprints, and yield a report on each, in order.
+
+        Nothing is written but as the reports are read. What the server refuses for load is sent again; any other
+        refusal is reported and does not keep the other documents out.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            documents:
+                Documents or bulk actions, as :func:`with_fingerprints` takes them.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            on_partial:
+                As for :func:`with_fingerprints`.
+
+        Raises:
+            SchemeMismatchError, MappingError, InvalidInputError: Before anything is written.
+        """
+        return stream(
+            ingesting.ingest(self._context, index, documents, text_field, on_partial), self._client, self._dialect
+        )
+
+    def create_index(
+        self,
+        index: str,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool = True,
+        mappings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> IndexSettings:
+        """
+        Create *index* with our fields, and return what its mapping now records.
+
+        Args:
+            index:
+                Name of the new index.
+            scheme:
+                Scheme of its fingerprints; by default this client's, else the library's default.
+            text_field:
+                Field or fields that the text comes from, recorded for ingest and backfill.
+            max_distance:
+                Distance that lookups use unless told otherwise, in bits; ``None`` leaves it at 3.
+            value:
+                Whether documents carry the signed 64-bit copy for scripts.
+            mappings:
+                Mapping of the caller's own fields; kept as it is.
+            settings:
+                Index settings, such as ``{"number_of_shards": 1}``.
+
+        Raises:
+            InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
+        """
+        ours = self._settings(scheme, text_field, max_distance, value)
+        return self._run(manage.create_index(self._context, index, ours, mappings, settings))
+
+    def put_mapping(
+        self,
+        index: Index,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool | None = None,
+    ) -> list[str]:
+        """
+        Add our fields to indices that exist; return the names of those changed.
+
+        What is not given stays as an index records it; the caller's own fields and ``_meta`` keys stay too. Arguments
+        as :meth:`create_index`.
+
+        Raises:
+            MappingError: If an index uses the prefix for something else, or records another scheme.
+        """
+        return self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value))
+
+    def check(self, index: Index) -> list[manage.IndexCheck]:
+        """
+        Return, for each index, whether lookups work there and what is wrong; reads only.
+        """
+        return self._run(manage.check(self._context, index))
+
+    def remove(self, index: Index) -> manage.Removal:
+        """
+        Take our fields out of the documents of *index*, and our entry out of its ``_meta``.
+
+        Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
+        prefix with a null.
+        """
+        return self._run(manage.remove(self._context, index))
+
+
+class AsyncSimHashClient(_Base):
+    """
+    Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.
+
+    Methods, arguments, results and errors are those of :class:`SimHashClient`; what returns a value there is awaited
+    here, and what yields there is an async iterator here.
+    """
+
+    _is_async = True
+
+    async def _run(self, flow: Flow[_T]) -> _T:
+        return await run_async(flow, self._client, self._dialect)
+
+    async def find_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,  # noqa: A002
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        on_incomplete: lookups.OnIncomplete = "raise",
+    ) -> NearDups:
+        """Return every document of *index* within max_distance of *text*: see the sync client."""
+        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return await self._run(lookups.find(self._context, index, text, fingerprint, options))
+
+    async def find_near_dups_of(
+        self,
+        index: Index,
+        id: str,  # noqa: A002
+        *,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,  # noqa: A002
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        on_incomplete: lookups.OnIncomplete = "raise",
+    ) -> NearDups:
+        """Return the near-duplicates of the document *id* of *index*: see the sync client."""
+        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return await self._run(lookups.find_of(self._context, index, id, options))
+
+    async def find_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str],
+        *,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,  # noqa: A002
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        on_incomplete: lookups.OnIncomplete = "raise",
+    ) -> list[NearDups | Exception]:
+        """Return for each of *texts* its near-duplicates, or the exception of its lookup: see the sync client."""
+        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return await self._run(lookups.find_many(self._context, index, texts, options))
+
+    async def with_fingerprints(
+        self,
+        index: Index,
+        actions: Iterable[Any] | AsyncIterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_partial: OnPartial = "clear",
+        on_problem: Callable[[Problem], object] | None = None,
+    ) -> AsyncIterator[Any]:
+        """
+        Iterate over *actions* with the fingerprints that *index* wants, for ``async_bulk``: see the sync client.
+
+        An async generator: the mapping is read when the first action is asked for.
+        """
+        settings = await self._run(read_index_settings(self._context, index))
+        finished = with_fingerprints(
+            actions if isinstance(actions, AsyncIterable) else _as_async(actions),
+            text_field=ingesting.text_fields_of(settings, text_field),
+            scheme=settings.scheme,
+            prefix=self._context.prefix,
+            value=settings.value,
+            on_partial=on_partial,
+            on_problem=on_problem,
+        )
+        async for action in finished:
+            yield action
+
+    def ingest(
+        self,
+        index: str,
+        documents: Iterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_partial: OnPartial = "clear",
+    ) -> AsyncGenerator[ingesting.Written, None]:
+        """Write *documents* to *index* with their fingerprints, reporting on each: see the sync client."""
+        flow = ingesting.ingest(self._context, index, documents, text_field, on_partial)
+        return stream_async(flow, self._client, self._dialect, result=[])
+
+    async def create_index(
+        self,
+        index: str,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool = True,
+        mappings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> IndexSettings:
+        """Create *index* with our fields: see the sync client."""
+        ours = self._settings(scheme, text_field, max_distance, value)
+        return await self._run(manage.create_index(self._context, index, ours, mappings, settings))
+
+    async def put_mapping(
+        self,
+        index: Index,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool | None = None,
+    ) -> list[str]:
+        """Add our fields to indices that exist: see the sync client."""
+        return await self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value))
+
+    async def check(self, index: Index) -> list[manage.IndexCheck]:
+        """Return, for each index, whether lookups work there and what is wrong: see the sync client."""
+        return await self._run(manage.check(self._context, index))
+
+    async def remove(self, index: Index) -> manage.Removal:
+        """Take our fields out of the documents of *index*: see the sync client."""
+        return await self._run(manage.remove(self._context, index))
+
+
+async def _as_async(items: Iterable[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item

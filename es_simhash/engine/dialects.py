@@ -1,0 +1,118 @@
+"""
+How each client spells a call: the only place that knows method names of the search clients.
+
+A dialect turns a :class:`~es_simhash.flows.protocol.Call` into one method call of the caller's own client and hands
+the answer on as plain values. It sets no transport option, opens no connection, and imports no client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.protocol import Call
+
+__all__ = ["ELASTICSEARCH", "OPENSEARCH", "Dialect", "find_dialect", "is_async_client"]
+
+_COMMON = {
+    "bulk": "bulk",
+    "clear_scroll": "clear_scroll",
+    "count": "count",
+    "create_index": "indices.create",
+    "get_mapping": "indices.get_mapping",
+    "msearch": "msearch",
+    "put_mapping": "indices.put_mapping",
+    "refresh": "indices.refresh",
+    "scroll": "scroll",
+    "search": "search",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """
+    The spelling of one product's clients.
+
+    Attributes:
+        name:
+            ``"elasticsearch"`` or ``"opensearch"``.
+        methods:
+            For each API name that a flow may use, the client's method.
+        modules:
+            Top-level modules whose classes speak it.
+    """
+
+    name: str
+    methods: Mapping[str, str]
+    modules: frozenset[str] = field(default_factory=frozenset)
+
+    def _send(self, client: Any, call: Call) -> Any:
+        return attrgetter(self.methods[call.api])(client)(**call.arguments)
+
+    def call(self, client: Any, call: Call) -> Any:
+        """Make *call* with a sync client and return the answer as plain values."""
+        return _plain(self._send(client, call))
+
+    async def call_async(self, client: Any, call: Call) -> Any:
+        """Make *call* with an async client and return the answer as plain values."""
+        return _plain(await self._send(client, call))
+
+
+def _plain(answer: Any) -> Any:
+    # elasticsearch-py wraps each answer in an object that keeps the response's headers beside its body.
+    return answer if isinstance(answer, (dict, list, bool)) else getattr(answer, "body", answer)
+
+
+ELASTICSEARCH = Dialect(
+    "elasticsearch",
+    _COMMON | {"open_point_in_time": "open_point_in_time", "close_point_in_time": "close_point_in_time"},
+    frozenset({"elasticsearch", "elasticsearch7", "elasticsearch8", "elasticsearch9", "elasticsearch_serverless"}),
+)
+OPENSEARCH = Dialect(
+    "opensearch",
+    _COMMON | {"open_point_in_time": "create_pit", "close_point_in_time": "delete_pit"},
+    frozenset({"opensearchpy"}),
+)
+_DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
+
+
+def find_dialect(client: Any, name: str | None = None) -> Dialect:
+    """
+    Return the dialect called *name*, or by default the one that *client* speaks.
+
+    The modules of the client's class and its bases decide, so that subclasses and renamed packages are understood
+    without a request.
+
+    Raises:
+        InvalidInputError: If the name is unknown.
+        TypeError: If the client's class tells nothing.
+    """
+    if name is not None:
+        if name not in _DIALECTS:
+            raise InvalidInputError(f"dialect {shorten(name)} is not known: give 'elasticsearch' or 'opensearch'")
+        return _DIALECTS[name]
+    modules = _client_modules(client)
+    for dialect in _DIALECTS.values():
+        if not dialect.modules.isdisjoint(modules):
+            return dialect
+    raise TypeError(
+        f"{type(client).__name__} is no Elasticsearch or OpenSearch client that is known: "
+        "pass dialect='elasticsearch' or dialect='opensearch' for one that behaves like them"
+    )
+
+
+def is_async_client(client: Any) -> bool:
+    """
+    Return whether *client* is one of the async clients, by the names of its class and bases.
+    """
+    known = frozenset().union(*(dialect.modules for dialect in _DIALECTS.values()))
+    return any(
+        cls.__name__.startswith("Async") and cls.__module__.partition(".")[0] in known for cls in type(client).__mro__
+    )
+
+
+def _client_modules(client: Any) -> set[str]:
+    return {cls.__module__.partition(".")[0] for cls in type(client).__mro__}

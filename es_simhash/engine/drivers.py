@@ -1,0 +1,148 @@
+"""
+The two drivers: they carry out what a flow yields, on threads or on asyncio.
+
+All that differs between sync and async callers is here. What to ask for is the flows' business, how a client spells
+it the dialect's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from es_simhash.engine.dialects import Dialect
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, Together, Wait
+
+__all__ = ["run", "run_async", "stream", "stream_async"]
+
+_T = TypeVar("_T")
+
+
+def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None, _T]:
+    """
+    Carry *flow* out with a sync client; yield what it emits, and return its result.
+
+    Closing the generator early reaches the flow, which gives back what it holds on the server.
+    """
+    answer: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            request = flow.send(answer) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        answer = failure = None
+        try:
+            if isinstance(request, Emit):
+                yield request.item
+            else:
+                answer = _perform(request, client, dialect)
+        except BaseException as error:  # noqa: BLE001 -- the flow decides, also on GeneratorExit
+            failure = error
+
+
+def run(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
+    """
+    Carry *flow* out with a sync client and return its result; items it emits are dropped.
+    """
+    driven = stream(flow, client, dialect)
+    while True:
+        try:
+            next(driven)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+
+def _perform(request: Request, client: Any, dialect: Dialect) -> Any:
+    match request:
+        case Call():
+            return dialect.call(client, request)
+        case Together(calls, concurrency):
+            return _perform_together(calls, concurrency, client, dialect)
+        case Compute(function, arguments):
+            return function(*arguments)
+        case Wait(seconds):
+            time.sleep(seconds)
+            return None
+        case _:
+            raise TypeError(f"a flow yielded {request!r}, which is no request")
+
+
+def _perform_together(calls: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+    def outcome(call: Call) -> Any:
+        try:
+            return dialect.call(client, call)
+        except Exception as error:  # noqa: BLE001 -- a failure is a value here
+            return error
+
+    if min(len(calls), concurrency) <= 1:
+        return [outcome(call) for call in calls]
+    executor = ThreadPoolExecutor(max_workers=min(len(calls), concurrency), thread_name_prefix="es_simhash")
+    try:
+        return list(executor.map(outcome, calls))
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result: list[_T]) -> AsyncGenerator[Any, None]:
+    """
+    Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
+
+    A cancellation, or closing the generator early, reaches the flow, which gives back what it holds on the server.
+    """
+    answer: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            request = flow.send(answer) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            result.append(stop.value)
+            return
+        answer = failure = None
+        try:
+            if isinstance(request, Emit):
+                yield request.item
+            else:
+                answer = await _perform_async(request, client, dialect)
+        except BaseException as error:  # noqa: BLE001 -- the flow decides, also on CancelledError and GeneratorExit
+            failure = error
+
+
+async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
+    """
+    Carry *flow* out with an async client and return its result; items it emits are dropped.
+    """
+    result: list[_T] = []
+    async for _ in stream_async(flow, client, dialect, result=result):
+        pass
+    return result[0]
+
+
+async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any:
+    match request:
+        case Call():
+            return await dialect.call_async(client, request)
+        case Together(calls, concurrency):
+            return await _perform_together_async(calls, concurrency, client, dialect)
+        case Compute(function, arguments):
+            return await asyncio.to_thread(function, *arguments)
+        case Wait(seconds):
+            return await asyncio.sleep(seconds)
+        case _:
+            raise TypeError(f"a flow yielded {request!r}, which is no request")
+
+
+async def _perform_together_async(calls: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+    gate = asyncio.Semaphore(max(1, concurrency))
+
+    async def outcome(call: Call) -> Any:
+        async with gate:
+            try:
+                return await dialect.call_async(client, call)
+            except Exception as error:  # noqa: BLE001 -- a failure is a value here
+                return error
+
+    return list(await asyncio.gather(*map(outcome, calls)))

@@ -1,0 +1,173 @@
+"""
+Sending bulk requests so that nothing is lost: what is refused for load is sent again, the rest is reported.
+
+Knows actions and statuses, not fingerprints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.protocol import Call, Flow, Wait, status_of
+
+__all__ = ["Operation", "Outcome", "send_bulk", "to_operation"]
+
+# Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
+_METADATA = (
+    "_id",
+    "_index",
+    "_routing",
+    "routing",
+    "dynamic_templates",
+    "if_primary_term",
+    "if_seq_no",
+    "list_executed_pipelines",
+    "pipeline",
+    "require_alias",
+    "require_data_stream",
+    "retry_on_conflict",
+    "version",
+    "version_type",
+)
+_OVERLOADED = (429, 503)
+_TOO_LARGE = 413
+ATTEMPTS = 10
+LONGEST_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """
+    One operation of a bulk request.
+
+    Attributes:
+        kind:
+            ``index``, ``create``, ``update`` or ``delete``.
+        header:
+            Metadata of the action line, such as ``_index`` and ``_id``.
+        body:
+            The document or update; ``None`` for a delete.
+    """
+
+    kind: str
+    header: Mapping[str, Any]
+    body: Any = None
+
+    def lines(self) -> list[Any]:
+        """Return the lines of the request."""
+        first: list[Any] = [{self.kind: dict(self.header)}]
+        return first if self.kind == "delete" else [*first, self.body]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """
+    What became of one operation.
+
+    Attributes:
+        id:
+            The document's id; given by the server where the operation had none.
+        index:
+            Name of the index that holds it.
+        status:
+            HTTP status of the operation.
+        error:
+            ``None`` if it was done, else one line with the cause.
+    """
+
+    id: str | None
+    index: str | None
+    status: int
+    error: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the operation was carried out."""
+        return self.error is None
+
+
+def to_operation(action: Any, index: str | None = None) -> Operation:
+    """
+    Return the operation that *action*, in the form the clients' bulk helpers take, stands for.
+
+    Args:
+        action:
+            A plain document, or a dict with ``_op_type``, ``_index``, ``_id``, ``_source`` and so on.
+        index:
+            The index, where the action names none.
+
+    Raises:
+        InvalidInputError: If it is not such an action.
+    """
+    if not isinstance(action, Mapping):
+        raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
+    rest = dict(action)
+    kind = rest.pop("_op_type", "index")
+    if kind not in ("index", "create", "update", "delete"):
+        raise InvalidInputError(f"_op_type {shorten(kind)} is not known: give index, create, update or delete")
+    plain = "_source" not in rest and kind in ("index", "create")
+    header: dict[str, Any] = {} if index is None else {"_index": index}
+    for key in _METADATA:
+        # In a plain document only the underscored names are metadata: `version` may be the user's own field.
+        if key in rest and (key.startswith("_") or not plain):
+            value = rest.pop(key)
+            if value is not None:
+                header["routing" if key == "_routing" else key] = value
+    if kind == "delete":
+        return Operation(kind, header)
+    return Operation(kind, header, rest.get("_source", rest))
+
+
+def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+    """
+    Carry *operations* out and return their outcomes, in order.
+
+    Operations that the server refuses for load (429, 503) are sent again, up to 10 times, with growing waits; a
+    request that is too large (413) is halved. Any other refusal is an outcome. A request that fails as a whole for
+    another reason raises the client's own exception.
+    """
+    outcomes: list[Outcome | None] = [None] * len(operations)
+    waiting = list(range(len(operations)))
+    for attempt in range(ATTEMPTS):
+        if not waiting:
+            break
+        if attempt:
+            yield Wait(min(0.25 * 2**attempt, LONGEST_WAIT_SECONDS))
+        answered = yield from _send_once([operations[i] for i in waiting])
+        for i, outcome in zip(waiting, answered, strict=True):
+            outcomes[i] = outcome
+        waiting = [i for i, outcome in zip(waiting, answered, strict=True) if outcome.status in _OVERLOADED]
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _send_once(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+    body = [line for operation in operations for line in operation.lines()]
+    try:
+        answer = yield Call("bulk", {"body": body})
+    except Exception as error:
+        status = status_of(error)
+        if status in _OVERLOADED:
+            return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(error)) for op in operations]
+        if status == _TOO_LARGE and len(operations) > 1:
+            half = len(operations) // 2
+            first = yield from _send_once(operations[:half])
+            return first + (yield from _send_once(operations[half:]))
+        if status == _TOO_LARGE:
+            return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(error)) for op in operations]
+        raise
+    return [_outcome(item) for item in answer["items"]]
+
+
+def _outcome(item: Mapping[str, Any]) -> Outcome:
+    [result] = item.values()
+    error = result.get("error")
+    if error is not None and not isinstance(error, str):
+        causes = [error, error.get("caused_by") or {}]
+        error = "; ".join(f"{cause.get('type')}: {cause.get('reason')}" for cause in causes if cause)
+    status = result.get("status", 0)
+    if error is None and status >= 400:
+        error = result.get("result", "failed")
+    return Outcome(result.get("_id"), result.get("_index"), status, error)

@@ -1,0 +1,169 @@
+"""
+Reading every hit of a search, however many there are, and noticing when that was not every hit.
+
+Uses a point in time read page by page, or a scroll where a server has no usable one. What a hit means is the
+caller's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+
+__all__ = ["incomplete_reasons", "read_pages"]
+
+logger = logging.getLogger("es_simhash")
+
+Hits = Sequence[Mapping[str, Any]]
+Handle = Callable[[Hits], Flow[None]]
+
+KEEP_ALIVE = "5m"
+
+
+def incomplete_reasons(answer: Mapping[str, Any]) -> list[str]:
+    """
+    Return why the search *answer* does not speak for all documents asked about, one line each; empty if it does.
+    """
+    reasons = []
+    shards = answer.get("_shards") or {}
+    if failed := shards.get("failed", 0):
+        causes = [(failure.get("reason") or {}) for failure in shards.get("failures") or ()]
+        cause = next((f": {c.get('type')}: {c.get('reason')}" for c in causes if c), "")
+        reasons.append(f"{failed} of {shards.get('total')} shards failed{cause}")
+    if shards.get("total") == 0:
+        reasons.append("no shard was searched: no open index matches")
+    if answer.get("timed_out"):
+        reasons.append("the search timed out")
+    if answer.get("terminated_early"):
+        reasons.append("the search was terminated early")
+    clusters = answer.get("_clusters") or {}
+    for state in ("skipped", "partial", "failed"):
+        if clusters.get(state):
+            reasons.append(f"{clusters[state]} of {clusters.get('total')} clusters {state}")
+    return reasons
+
+
+def read_pages(
+    index: str | Sequence[str],
+    body: Mapping[str, Any],
+    handle: Handle,
+    *,
+    page: int,
+    routing: str | None = None,
+) -> Flow[list[str]]:
+    """
+    Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body; its ``size`` and order are set here.
+        handle:
+            Called with the hits of each page; the flow it returns is carried out before the next page.
+        page:
+            Hits a page; made smaller where the index's ``max_result_window`` wants that.
+        routing:
+            Routing value that restricts the search to a shard.
+
+    Returns:
+        Reasons as :func:`incomplete_reasons` gives them, each once.
+    """
+    options = {} if routing is None else {"routing": routing}
+    opened = None
+    try:
+        opened = yield Call("open_point_in_time", {"index": index, "keep_alive": KEEP_ALIVE, **options})
+    except Exception as error:
+        if status_of(error) not in (400, 403, 404, 405):
+            raise
+        # No point in time here, or no right to one; a missing index fails again below, in its own words.
+        logger.debug("no point in time (%s); scrolling instead", error)
+    if opened is not None:
+        reasons = yield from _read_point_in_time(opened, body, handle, page)
+        if reasons is not None:
+            return reasons
+    return (yield from _read_scroll(index, body, handle, page, options))
+
+
+def _read_point_in_time(
+    opened: Mapping[str, Any], body: Mapping[str, Any], handle: Handle, page: int
+) -> Flow[list[str] | None]:
+    """Read on in the point in time *opened*; ``None`` where the server cannot keep an order in it."""
+    is_opensearch = "pit_id" in opened
+    pit = opened["pit_id"] if is_opensearch else opened["id"]
+    reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
+    after: Any = None
+    try:
+        while True:
+            request = {
+                **body,
+                "size": page,
+                "pit": {"id": pit, "keep_alive": KEEP_ALIVE},
+                # The only order without ties: by shard and place in it.
+                "sort": [{"_shard_doc": "asc"}],
+            } | ({} if after is None else {"search_after": after})
+            try:
+                answer = yield Call("search", {"body": request})
+            except Exception as error:
+                if is_window_error(error) and page > 1:
+                    page = max(1, page // 2)
+                    continue
+                if status_of(error) == 400 and "_shard_doc" in error_text(error) and after is None:
+                    return None  # OpenSearch before 3.3
+                raise
+            pit = answer.get("pit_id", pit)
+            reasons |= dict.fromkeys(incomplete_reasons(answer))
+            hits = answer["hits"]["hits"]
+            yield from handle(hits)
+            if len(hits) < page:
+                return list(reasons)
+            after = hits[-1]["sort"]
+    finally:
+        body_of_close = {"pit_id": [pit]} if is_opensearch else {"id": pit}
+        yield from _give_back(Call("close_point_in_time", {"body": body_of_close}))
+
+
+def _read_scroll(
+    index: str | Sequence[str], body: Mapping[str, Any], handle: Handle, page: int, options: Mapping[str, Any]
+) -> Flow[list[str]]:
+    while True:
+        request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
+        try:
+            answer = yield Call("search", {"index": index, "body": request, "scroll": KEEP_ALIVE, **options})
+        except Exception as error:
+            if not is_window_error(error) or page == 1:
+                raise
+            page = max(1, page // 2)
+        else:
+            break
+    reasons = dict.fromkeys(incomplete_reasons(answer))
+    scroll = answer.get("_scroll_id")
+    try:
+        while hits := answer["hits"]["hits"]:
+            yield from handle(hits)
+            answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": KEEP_ALIVE}})
+            scroll = answer.get("_scroll_id", scroll)
+            reasons |= dict.fromkeys(incomplete_reasons(answer))
+    finally:
+        if scroll is not None:
+            yield from _give_back(Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
+    return list(reasons)
+
+
+def _give_back(call: Call) -> Flow[None]:
+    """Carry out *call*, which frees something on the server; a failure costs memory there until it expires."""
+    try:
+        yield call
+    except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
+        logger.debug("%s failed: %s", call.api, error)
+
+
+def is_window_error(error: BaseException) -> bool:
+    """
+    Return whether the server refused a page because it is larger than the index's ``max_result_window``.
+    """
+    text = error_text(error)
+    return status_of(error) == 400 and ("max_result_window" in text or "Result window is too large" in text)

@@ -1,0 +1,91 @@
+"""
+What a flow may ask for: the protocol between the operations and the drivers that carry them out.
+
+A flow is a generator. It yields requests, is sent their answers, and returns its result; it never awaits, sleeps,
+prints or reads a clock, so one flow serves sync and async callers. A request that fails is thrown into the flow as
+the client's own exception; so are a cancellation and the early end of a stream, and a flow may still yield requests
+from its ``finally`` then, to give back what it holds on the server. No flow and no driver lives here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+__all__ = ["Call", "Compute", "Emit", "Flow", "Request", "Together", "Wait", "error_text", "status_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """
+    One request to the server; answered by the response as plain values.
+
+    Attributes:
+        api:
+            Name of the API in this project's words, such as ``search`` or ``open_point_in_time``; the dialect
+            knows how each client spells it.
+        arguments:
+            Its arguments; whole requests stand under ``body``.
+    """
+
+    api: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """
+    Several calls at once; answered by a list in their order, in which a failed call is its exception.
+
+    Attributes:
+        calls:
+            The calls.
+        concurrency:
+            Most calls under way at the same time.
+    """
+
+    calls: Sequence[Call]
+    concurrency: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """One item of a streamed result; answered by ``None`` when the caller wants the next."""
+
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A pause; answered by ``None`` after *seconds*."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Work for the processor, kept off an event loop; answered by what *function* returns."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+Request: TypeAlias = Call | Together | Emit | Wait | Compute
+_T = TypeVar("_T")
+Flow: TypeAlias = Generator[Request, Any, _T]
+
+
+def status_of(error: BaseException) -> int | None:
+    """
+    Return the HTTP status that a client's exception carries, or ``None`` where it carries none.
+    """
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def error_text(error: BaseException) -> str:
+    """
+    Return all that a client's exception tells of its cause, for looking a word up in it.
+    """
+    return " ".join(str(getattr(error, name, "")) for name in ("message", "error", "body", "info")) + f" {error}"

@@ -1,0 +1,116 @@
+"""
+Documents to text and back: find the text in a document, put fingerprint fields into a copy of it.
+
+Pure, one document at a time. What a bulk action is stands in ``actions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
+from es_simhash.index.fields import DEFAULT_PREFIX, fingerprint_fields, without_fingerprint
+
+__all__ = ["carries", "document_fields", "read_text", "with_fields"]
+
+
+def document_fields(
+    text: str | None, *, scheme: str | Scheme = DEFAULT_SCHEME, prefix: str = DEFAULT_PREFIX, value: bool = True
+) -> dict[str, Any]:
+    """
+    Return the fields that a document with *text* carries, as one nested object; ``{}`` where it has no features.
+
+    Args:
+        text:
+            The text; ``None`` counts as no text.
+        scheme:
+            Name of a scheme, or a scheme.
+        prefix:
+            Name of the object that holds the fields.
+        value:
+            Whether to add the signed 64-bit copy that script filters read.
+
+    Raises:
+        TypeError: If *text* is not a string.
+        InvalidInputError: If the scheme or prefix cannot be used.
+
+    Examples:
+        >>> document_fields(" ... ")
+        {}
+        >>> sorted(document_fields("the quick brown fox")["simhash"])
+        ['block0', 'block1', 'block2', 'block3', 'fingerprint', 'value']
+    """
+    found = None if text is None else fingerprint(text, scheme=scheme)
+    return fingerprint_fields(found, prefix=prefix, value=value)
+
+
+def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield what stands at *path* below *node*: keys may be dotted, and lists are walked in order."""
+    if isinstance(node, (list, tuple)):
+        for each in node:
+            yield from _values(each, path)
+    elif not path:
+        yield node
+    elif isinstance(node, Mapping):
+        for length in range(1, len(path) + 1):
+            key = ".".join(path[:length])
+            if key in node:
+                yield from _values(node[key], path[length:])
+
+
+def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+    """
+    Return the text of *document*: the values of *fields* in that order, joined by line feeds.
+
+    A field may be a path (``body.text``), written nested or dotted in the document; lists are read in order.
+
+    Returns:
+        The text, or ``None`` where none of the fields holds any.
+
+    Raises:
+        InvalidInputError: If a value is not a string; the message names field and value.
+    """
+    parts = []
+    for name in fields:
+        for value in _values(document, name.split(".")):
+            if isinstance(value, str):
+                parts.append(value)
+            elif value is not None:
+                raise InvalidInputError(
+                    f"field {name!r} holds {shorten(value)} ({type(value).__name__}), not text: give a string"
+                )
+    return "\n".join(parts) if parts else None
+
+
+def carries(partial: Mapping[str, Any], field: str) -> bool:
+    """
+    Return whether a partial update with *partial* decides what *field* holds, be it by clearing it.
+    """
+
+    def decides(node: Any, path: Sequence[str]) -> bool:
+        if not path or not isinstance(node, Mapping):
+            return True  # a list, a null or a scalar replaces all that was below
+        keys = [(length, ".".join(path[:length])) for length in range(1, len(path) + 1)]
+        return any(key in node and decides(node[key], path[length:]) for length, key in keys)
+
+    return decides(partial, field.split("."))
+
+
+def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """
+    Return a copy of *document* that has *fields* in the place of those of an earlier fingerprint.
+
+    Raises:
+        InvalidInputError: If *document* holds something of its own under *prefix*.
+    """
+    held = document.get(prefix)
+    if held is not None and not isinstance(held, Mapping):
+        raise InvalidInputError(
+            f"field {prefix!r} already holds {shorten(held)}: choose another prefix for the fingerprint fields"
+        )
+    copy = without_fingerprint(document, prefix=prefix)
+    if fields:
+        copy[prefix] = {**(copy.get(prefix) or {}), **fields[prefix]}
+    return copy

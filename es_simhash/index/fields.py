@@ -1,0 +1,146 @@
+"""
+The fields of a fingerprinted document: the only place where their names are spelt.
+
+Plain names and plain dicts. Nothing here reads a text, builds a query or knows a server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import block_terms, to_hex
+
+__all__ = ["DEFAULT_PREFIX", "Fields", "fingerprint_fields", "without_fingerprint"]
+
+DEFAULT_PREFIX = "simhash"
+
+# No dot: one nested object per document. No quote or blank: the prefix also stands in scripts and in KQL.
+_PREFIX = re.compile(r"[^\W_][\w-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """
+    The full names of our fields below one prefix.
+
+    Args:
+        prefix:
+            Name of the object that holds them: letters, digits, ``_`` and ``-``, no dots.
+
+    Raises:
+        InvalidInputError: If *prefix* cannot name such an object.
+
+    Examples:
+        >>> Fields("body_hash").blocks[3]
+        'body_hash.block3'
+    """
+
+    prefix: str = DEFAULT_PREFIX
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prefix, str):
+            raise TypeError(f"prefix must be a string, not {type(self.prefix).__name__}")
+        if not _PREFIX.fullmatch(self.prefix):
+            raise InvalidInputError(
+                f"prefix {shorten(self.prefix)} cannot name the fields: use letters, digits, '_' and '-', "
+                "beginning with a letter or digit, without dots"
+            )
+
+    @property
+    def fingerprint(self) -> str:
+        """Keyword field of the 16 hex digits."""
+        return f"{self.prefix}.fingerprint"
+
+    @property
+    def blocks(self) -> tuple[str, str, str, str]:
+        """Keyword fields of the four block terms, most significant first."""
+        p = self.prefix
+        return (f"{p}.block0", f"{p}.block1", f"{p}.block2", f"{p}.block3")
+
+    @property
+    def value(self) -> str:
+        """Long field of the signed fingerprint, for scripts."""
+        return f"{self.prefix}.value"
+
+    @property
+    def group(self) -> str:
+        """Keyword field of the group that a document belongs to."""
+        return f"{self.prefix}.group"
+
+    @property
+    def duplicate_of(self) -> str:
+        """Keyword field of the canonical's id, on duplicates only."""
+        return f"{self.prefix}.duplicate_of"
+
+    @property
+    def distance(self) -> str:
+        """Byte field of the distance to the canonical, in bits, on duplicates only."""
+        return f"{self.prefix}.distance"
+
+    @property
+    def at(self) -> str:
+        """Date field of the moment a document was grouped."""
+        return f"{self.prefix}.at"
+
+
+# What a fingerprint decides; the group fields beside them belong to grouping.
+_OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value")
+
+
+def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True) -> dict[str, Any]:
+    """
+    Return the fields that put *fingerprint* into a document, as one nested object.
+
+    Args:
+        fingerprint:
+            Unsigned 64-bit SimHash, or ``None`` for a text without features.
+        prefix:
+            Name of the object.
+        value:
+            Whether to add the signed 64-bit copy that script filters read.
+
+    Returns:
+        ``{prefix: {"fingerprint": ..., "block0": ..., ..., "value": ...}}``, or ``{}`` for ``None``, so that
+        ``document | fingerprint_fields(fingerprint)`` is right in both cases.
+
+    Raises:
+        InvalidInputError: If the fingerprint does not fit in 64 bits, or the prefix is unusable.
+
+    Examples:
+        >>> fingerprint_fields(0x8000_0000_0000_000A)["simhash"]["fingerprint"]
+        '800000000000000a'
+        >>> fingerprint_fields(0x8000_0000_0000_000A)["simhash"]["value"]
+        -9223372036854775798
+    """
+    Fields(prefix)
+    if fingerprint is None:
+        return {}
+    fields: dict[str, Any] = {"fingerprint": to_hex(fingerprint)}
+    fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
+    if value:
+        # Elasticsearch's long is signed: the upper half of the range becomes negative.
+        fields["value"] = fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
+    return {prefix: fields}
+
+
+def without_fingerprint(document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+    """
+    Return a copy of *document* without the fields of an earlier fingerprint, nested or dotted.
+
+    Other keys below the prefix stay; an object that becomes empty goes. A prefix that holds something else
+    than an object is left as it is.
+    """
+    dotted = {f"{prefix}.{name}" for name in _OWNED}
+    copy = {key: value for key, value in document.items() if key not in dotted}
+    held = copy.get(prefix)
+    if isinstance(held, Mapping):
+        rest = {key: value for key, value in held.items() if key not in _OWNED}
+        if rest:
+            copy[prefix] = rest
+        else:
+            del copy[prefix]
+    return copy

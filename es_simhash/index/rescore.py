@@ -1,0 +1,155 @@
+"""
+Hits to near-duplicates: the Hamming rescore, and the values that hold its results.
+
+Pure: hits come as plain dicts, and nothing here asks a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from es_simhash.errors import MappingError
+from es_simhash.hashing import Scheme, from_hex, hamming_distance, to_hex
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance
+
+__all__ = ["NearDup", "NearDups", "rescore"]
+
+
+@dataclass(frozen=True, slots=True)
+class NearDup:
+    """
+    One near-duplicate found in an index.
+
+    Attributes:
+        id:
+            The document's ``_id``.
+        index:
+            Name of the index that holds it: the backing index, where an alias or data stream was searched.
+        distance:
+            Hamming distance to the fingerprint asked for, in bits.
+        fingerprint:
+            Its fingerprint, unsigned.
+        source:
+            Its ``_source``, where asked for.
+    """
+
+    id: str
+    index: str
+    distance: int
+    fingerprint: int
+    source: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the near-duplicate as plain JSON values, the fingerprint as 16 hex digits.
+        """
+        plain: dict[str, Any] = {
+            "id": self.id,
+            "index": self.index,
+            "distance": self.distance,
+            "fingerprint": to_hex(self.fingerprint),
+        }
+        return plain if self.source is None else plain | {"source": dict(self.source)}
+
+
+@dataclass(frozen=True, slots=True)
+class NearDups(Sequence[NearDup]):
+    """
+    The answer to one lookup: near-duplicates ordered by distance, then index, then id.
+
+    Attributes:
+        items:
+            The near-duplicates.
+        complete:
+            Whether every indexed fingerprint within max_distance is here. ``False`` is only ever returned to a
+            caller who asked for incomplete results.
+        scheme:
+            The scheme of the fingerprints compared, where it is known.
+        max_distance:
+            Largest distance looked for, in bits.
+        plan:
+            The lookup plan that answered; ``None`` where no search was needed.
+        candidates:
+            How many candidates were rescored.
+        reasons:
+            Why the answer is incomplete, one line each.
+    """
+
+    items: tuple[NearDup, ...] = ()
+    complete: bool = True
+    scheme: Scheme | None = None
+    max_distance: int = DEFAULT_MAX_DISTANCE
+    plan: LookupPlan | None = None
+    candidates: int = 0
+    reasons: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, position: int) -> NearDup: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[NearDup, ...]: ...
+    def __getitem__(self, position: int | slice) -> NearDup | tuple[NearDup, ...]:
+        return self.items[position]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def has_fingerprint(hit: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> bool:
+    """
+    Return whether *hit* carries a fingerprint that can be compared.
+    """
+    return bool(hit.get("fields", {}).get(Fields(prefix).fingerprint))
+
+
+def rescore(
+    hits: Iterable[Mapping[str, Any]],
+    fingerprint: int,
+    *,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    prefix: str = DEFAULT_PREFIX,
+    size: int | None = None,
+) -> list[NearDup]:
+    """
+    Return the near-duplicates among *hits*, nearest first.
+
+    Args:
+        hits:
+            Candidates as a search answered them (``response["hits"]["hits"]``), with the fingerprint among their
+            ``docvalue_fields``. A hit with several fingerprints counts with the nearest.
+        fingerprint:
+            The fingerprint asked for, unsigned.
+        max_distance:
+            Largest distance reported, in bits, inclusive.
+        prefix:
+            Name of the object that holds the fields.
+        size:
+            Most near-duplicates returned; ``None`` for all.
+
+    Returns:
+        Near-duplicates ordered by (distance, index, id), each document once.
+
+    Raises:
+        MappingError: If a hit carries no fingerprint.
+        InvalidInputError: If max_distance or a fingerprint is out of range.
+
+    Examples:
+        >>> hits = [{"_index": "news", "_id": "7", "fields": {"simhash.fingerprint": ["0000000000000003"]}}]
+        >>> rescore(hits, 0)
+        [NearDup(id='7', index='news', distance=2, fingerprint=3, source=None)]
+    """
+    check_max_distance(max_distance)
+    name = Fields(prefix).fingerprint
+    found: dict[tuple[str, str], NearDup] = {}
+    for hit in hits:
+        if not has_fingerprint(hit, prefix=prefix):
+            raise MappingError(
+                f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {name}: "
+                "ask for the field in docvalue_fields, or backfill the document"
+            )
+        distance, value = min((hamming_distance(v, fingerprint), v) for v in map(from_hex, hit["fields"][name]))
+        if distance <= max_distance:
+            found[hit["_index"], hit["_id"]] = NearDup(hit["_id"], hit["_index"], distance, value, hit.get("_source"))
+    return sorted(found.values(), key=lambda each: (each.distance, each.index, each.id))[:size]
