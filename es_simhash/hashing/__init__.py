@@ -1,0 +1,40 @@
+"""
+Text to 64 bits: schemes, fingerprints, blocks and distances. Knows nothing of search.
+
+Arrays and jieba are loaded when they are first needed, so importing this package is quick.
+"""
+
+from es_simhash.hashing.blocks import block_neighbours, block_terms, join_blocks, split_blocks
+from es_simhash.hashing.charikar import (
+    estimated_cosine,
+    from_hex,
+    hamming_distance,
+    hamming_distances,
+    simhash,
+    simhashes,
+    to_hex,
+)
+from es_simhash.hashing.compute import fingerprint, fingerprint_array, fingerprint_features, fingerprints
+from es_simhash.hashing.scheme import DEFAULT_SCHEME, Scheme, get_scheme, schemes
+
+__all__ = [
+    "DEFAULT_SCHEME",
+    "Scheme",
+    "block_neighbours",
+    "block_terms",
+    "estimated_cosine",
+    "fingerprint",
+    "fingerprint_array",
+    "fingerprint_features",
+    "fingerprints",
+    "from_hex",
+    "get_scheme",
+    "hamming_distance",
+    "hamming_distances",
+    "join_blocks",
+    "schemes",
+    "simhash",
+    "simhashes",
+    "split_blocks",
+    "to_hex",
+]

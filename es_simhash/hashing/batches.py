@@ -1,0 +1,123 @@
+"""
+From a list of texts to arrays of fingerprints, in parts of bounded size: which scheme goes through which code.
+
+numpy is loaded here; ``compute.py`` has the public functions and imports this module on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import kernels, shingles
+from es_simhash.hashing.features import caller_features, word_extractor
+from es_simhash.hashing.hashes import hash_features
+from es_simhash.hashing.preprocess import preprocessor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from es_simhash.hashing.scheme import Scheme
+
+    Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
+
+__all__ = ["fold_all", "fold_features"]
+
+# Characters worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
+_BATCH_CHARACTERS = 1 << 15
+# Beyond this length a text is counted in pieces; below it the arrays for it take some 50 MB.
+_LONG_TEXT = 1 << 20
+_BATCH_TEXTS = 256
+
+
+def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
+    """
+    Return the fingerprints of *texts* and which of them have one.
+    """
+    values, known = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.bool_)
+    if not texts:
+        return values, known
+    prepare = preprocessor(scheme)
+    fold = _fold_shingles(scheme) if scheme.name == "shingles" else _fold_strings(scheme)
+    for part in _parts(texts):
+        batch = texts[part] if prepare is None else [prepare(text) for text in texts[part]]
+        values[part], known[part] = fold(batch)
+    return values, known
+
+
+def fold_features(
+    features: Iterable[str | bytes] | Mapping[str, float], weights: Iterable[float] | None, scheme: Scheme
+) -> int | None:
+    """
+    Return the fingerprint of features that the caller brought, or ``None`` if none has a weight.
+
+    Raises:
+        InvalidInputError: If a weight cannot be used, or all that are not 0 are too small to count.
+    """
+    names, values = caller_features(features, weights, scheme=scheme)
+    fixed = kernels.fixed_weights(values, count=len(names))
+    if not fixed.any():
+        if any(value > 0 for value in values):
+            raise InvalidInputError(f"the largest weight is {max(values)}, below 2**-20: scale the weights up")
+        return None
+    hashes = kernels.as_hashes(hash_features(names, scheme.parameters["hash"], seed=scheme.parameters["seed"]))
+    return int(kernels.fold(hashes, fixed, kernels.single_start())[0])
+
+
+def _parts(texts: Sequence[str]) -> Iterator[slice]:
+    """
+    Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text.
+    """
+    first = characters = 0
+    for place, text in enumerate(texts):
+        if place > first and (characters + len(text) > _BATCH_CHARACTERS or place - first >= _BATCH_TEXTS):
+            yield slice(first, place)
+            first, characters = place, 0
+        characters += len(text)
+    yield slice(first, len(texts))
+
+
+def _fold_shingles(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
+    def fold(texts: Sequence[str]) -> Fingerprints:
+        if len(texts) == 1 and len(texts[0]) > _LONG_TEXT:
+            value = shingles.fold_long_text(texts[0], scheme)
+            return np.array([value or 0], np.uint64), np.array([value is not None])
+        return shingles.fold_texts(texts, scheme)
+
+    return fold
+
+
+def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
+    """
+    Return the function for schemes whose features are strings: made one text at a time, summed in arrays.
+    """
+    name, seed = scheme.parameters["hash"], scheme.parameters["seed"]
+    extract = _extractor(scheme)
+
+    def fold(texts: Sequence[str]) -> Fingerprints:
+        features = [extract(text) for text in texts]
+        # A word in every text has weight 0 by IDF; a text with nothing else has nothing to tell it apart.
+        counts = np.array([len(found) if any(found.values()) else 0 for found in features], np.intp)
+        known = counts > 0
+        values = np.zeros(len(texts), np.uint64)
+        if known.any():
+            used = [found for found, exists in zip(features, known.tolist(), strict=True) if exists]
+            hashes = kernels.as_hashes([value for found in used for value in hash_features(found, name, seed=seed)])
+            weights = np.array([weight for found in used for weight in found.values()], np.uint64)
+            starts = np.cumsum(counts[known]) - counts[known]
+            values[known] = kernels.fold(hashes, weights, starts)
+        return values, known
+
+    return fold
+
+
+def _extractor(scheme: Scheme) -> Callable[[str], dict[str, int]]:
+    if scheme.name == "keywords":
+        from es_simhash.hashing.keywords import keyword_extractor  # noqa: PLC0415 - loads jieba
+
+        return keyword_extractor(scheme)
+    return word_extractor(scheme)

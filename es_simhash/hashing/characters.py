@@ -1,0 +1,194 @@
+"""
+The pinned table of characters: what each code point becomes before shingles are cut, the same on every Python.
+
+``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from Unicode
+14.0 (``characters_build.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did not know are
+dropped *before* normalisation; on those it knew, NFKC and case folding are held still by Unicode's stability
+policies. The table is also the fast path: it does NFKC, case folding and the removal of non-word characters in one
+lookup, except for the few characters whose normal form depends on their neighbours or is longer than one character.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+import zlib
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "COMBINES",
+    "DROPPED",
+    "EXPANDS",
+    "SEPARATOR",
+    "TABLE_FILE",
+    "UNASSIGNED",
+    "UNCHANGED",
+    "WORD",
+    "character_entries",
+    "normalise_batch",
+    "normalise_codes",
+    "normalise_text",
+    "split_long",
+    "to_codes",
+]
+
+TABLE_FILE = "characters.bin"
+
+# Marks in the table, beside replacements. None of them is the code point of a word character.
+DROPPED = 0
+"""The character vanishes and does not separate words: marks, joiners, soft hyphens."""
+SEPARATOR = 0x20
+"""The character is not part of a word and stands between words: spaces, punctuation, symbols."""
+WORD = 1
+"""In the table of kinds: the character, already normalised, stays."""
+UNASSIGNED = 0x11_0000
+"""Not a character in Unicode 14.0, or half of a surrogate pair: removed before normalisation."""
+COMBINES = 0x11_0001
+"""Normalisation may join it with the character before it, or reorder the two."""
+EXPANDS = 0x11_0002
+"""Its normal form is longer than one character, whatever stands beside it."""
+UNCHANGED = 0x11_0003
+"""In the file only: the character stays as it is."""
+
+# A long text is normalised in pieces of so many characters.
+_PIECE = 1 << 20
+
+_LARGEST_CODE = 0x10FFFF
+
+# Python reorders a run of combining characters by insertion sort, in quadratic time, so a run is normalised in pieces:
+# longer ones than this occur in no language. (Unicode's Stream-Safe Text Format, UAX #15 section 13, says 30.)
+_LONGEST_RUN = 64
+
+
+def to_codes(text: str) -> NDArray[np.uint32]:
+    """
+    Return the code points of *text*, lone surrogates included.
+    """
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint32, copy=False)
+
+
+def character_entries(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """
+    Return the table's entry for each of *codes*: a replacement or a mark.
+    """
+    entries: NDArray[np.uint32] = _tables()[0][codes]
+    return entries
+
+
+def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """
+    Return *codes* normalised: NFKC, case folded, NFKC again; word characters, and a space for each separator.
+
+    Several separators may follow one another, and stand at either end. The cost is one table lookup a character,
+    and for text that the table cannot settle a pass through Python's ``unicodedata``.
+    """
+    entries = character_entries(codes)
+    if _has_marks(entries):
+        entries = _normalise_slowly(codes[entries != UNASSIGNED])
+    return entries[entries != DROPPED]
+
+
+def normalise_batch(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+    """
+    Return what :func:`normalise_codes` makes of each text, one after the other, and the length of each.
+    """
+    lengths = np.fromiter(map(len, texts), np.intp, len(texts))
+    codes = to_codes("".join(texts))
+    entries = character_entries(codes)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    kept = entries != DROPPED
+    before = np.concatenate(([0], np.cumsum(kept, dtype=np.intp)))
+    lengths = before[ends] - before[starts]
+    if not _has_marks(entries):
+        return entries[kept], lengths
+    # Only the texts that the table cannot settle are done again; the spans between them are taken as they are.
+    parts, done = [], 0
+    for text in np.unique(np.searchsorted(ends, np.flatnonzero(entries > _LARGEST_CODE), side="right")):
+        start, end = starts[text], ends[text]
+        part = normalise_codes(codes[start:end])
+        parts += [entries[done:start][kept[done:start]], part]
+        lengths[text] = part.size
+        done = end
+    parts.append(entries[done:][kept[done:]])
+    return np.concatenate(parts), lengths
+
+
+def normalise_text(text: str) -> str:
+    """
+    Return *text* normalised, words kept apart by single spaces or more; in bounded memory beside the two strings.
+
+    Examples:
+        >>> normalise_text("Ｈello, Wörld!").split()
+        ['hello', 'wörld']
+    """
+    return "".join(map(_to_text, split_long(text)))
+
+
+def split_long(text: str) -> Iterator[NDArray[np.uint32]]:
+    """
+    Yield what :func:`normalise_codes` makes of *text*, piece by piece.
+
+    A piece ends before a character that does not combine, so cutting changes nothing; a run of combining characters
+    is never cut here.
+    """
+    carried = np.empty(0, np.uint32)
+    for start in range(0, len(text), _PIECE):
+        codes = np.concatenate([carried, to_codes(text[start : start + _PIECE])])
+        codes = codes[character_entries(codes) != UNASSIGNED]
+        safe = np.flatnonzero(character_entries(codes) != COMBINES)
+        cut = int(safe[-1]) if safe.size else 0
+        yield normalise_codes(codes[:cut])
+        carried = codes[cut:]
+    yield normalise_codes(carried)
+
+
+def _has_marks(entries: NDArray[np.uint32]) -> bool:
+    return bool(entries.size) and int(entries.max()) > _LARGEST_CODE
+
+
+def _normalise_slowly(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """
+    Normalise assigned characters with Python's own tables, then look each result up.
+    """
+    cuts = _run_cuts(character_entries(codes) == COMBINES)
+    normal = "".join(
+        unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _to_text(piece)).casefold())
+        for piece in np.split(codes, cuts)
+    )
+    result = to_codes(normal)
+    kinds = _tables()[1][result]
+    return np.where(kinds == WORD, result, kinds)
+
+
+def _run_cuts(combines: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """
+    Return where to cut runs of combining characters: behind every 64th of a run.
+    """
+    positions = np.arange(combines.size)
+    run_starts = np.maximum.accumulate(np.where(combines, -1, positions))
+    return np.flatnonzero(combines & ((positions - run_starts) % _LONGEST_RUN == 0)) + 1
+
+
+def _to_text(codes: NDArray[np.uint32]) -> str:
+    return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le")
+
+
+@functools.cache
+def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    """
+    Return the table and the kinds, read on first use: 5.6 MB in memory, a few KiB on disk.
+    """
+    data = zlib.decompress(resources.files(__package__).joinpath(TABLE_FILE).read_bytes())
+    size = len(data) // 5
+    entries = np.frombuffer(data, dtype="<u4", count=size).astype(np.uint32)
+    kinds = np.frombuffer(data, dtype=np.uint8, offset=4 * size)
+    return np.where(entries == UNCHANGED, np.arange(size, dtype=np.uint32), entries), kinds

@@ -1,0 +1,145 @@
+"""
+Text to fingerprint: the functions that everybody calls, one text or many, for every scheme.
+
+There is one path: a single text is a batch of one. What has to load numpy or jieba is imported when it is first used,
+so that ``import es_simhash`` stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing.scheme import DEFAULT_SCHEME, Scheme, get_scheme
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["fingerprint", "fingerprint_array", "fingerprint_features", "fingerprints"]
+
+
+def fingerprint(text: str, *, scheme: str | Scheme = DEFAULT_SCHEME) -> int | None:
+    """
+    Return the 64-bit fingerprint of *text*, or ``None`` if it has no features.
+
+    A text of spaces, punctuation or emoji only has no features. It gets no fingerprint, and so matches nothing: with
+    one, all such texts would be near-duplicates of each other. Lone surrogates and NUL are passed over like
+    punctuation. For many texts :func:`fingerprints` is several times as fast.
+
+    Args:
+        text:
+            Any text, of any length and language.
+        scheme:
+            Name, id or :class:`Scheme`; see :func:`get_scheme`.
+
+    Raises:
+        TypeError: If *text* is not a string.
+        SchemeError: If the scheme is unknown, or a file or library that it needs is missing or differs.
+
+    Examples:
+        >>> from es_simhash.hashing import hamming_distance
+        >>> a = fingerprint("The quick brown fox jumps over the lazy dog.")
+        >>> b = fingerprint("the quick, brown fox jumps over the lazy dog")
+        >>> hamming_distance(a, b)
+        0
+        >>> fingerprint(" ... ") is None
+        True
+    """
+    return fingerprints([text], scheme=scheme)[0]
+
+
+def fingerprints(texts: Iterable[str], *, scheme: str | Scheme = DEFAULT_SCHEME) -> list[int | None]:
+    """
+    Return the fingerprint of each of *texts*, in order; ``None`` for a text without features.
+
+    The bits are those of :func:`fingerprint`, whatever else is in the batch.
+
+    Args:
+        texts:
+            Texts; a single string is refused. The list is held in memory, and the work on it is done in small parts.
+        scheme:
+            Name, id or :class:`Scheme`.
+
+    Raises:
+        TypeError: If *texts* is a string, or one of them is not a string.
+        SchemeError: As :func:`fingerprint`.
+
+    Examples:
+        >>> fingerprints(["", "?!"])
+        [None, None]
+    """
+    values, known = fingerprint_array(texts, scheme=scheme)
+    return [value if exists else None for value, exists in zip(values.tolist(), known.tolist(), strict=True)]
+
+
+def fingerprint_array(
+    texts: Iterable[str], *, scheme: str | Scheme = DEFAULT_SCHEME
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """
+    Return the fingerprints of *texts* as an array, and which of them have one: :func:`fingerprints` for numpy.
+
+    Returns:
+        A ``numpy.uint64`` array with one entry for each text (0 where there is none), and a boolean array of the
+        same length.
+
+    Raises:
+        TypeError: If *texts* is a string, or one of them is not a string.
+        SchemeError: As :func:`fingerprint`.
+    """
+    from es_simhash.hashing import batches  # noqa: PLC0415 - numpy takes longer to load than all the rest
+
+    if isinstance(texts, (str, bytes)):
+        raise TypeError("texts must be several, not one str: call fingerprint(text), or give a list")
+    items = list(texts)
+    for text in items:
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str, not {type(text).__name__} {shorten(text)}")
+    return batches.fold_all(items, _text_scheme(scheme))
+
+
+def fingerprint_features(
+    features: Iterable[str | bytes] | Mapping[str, float],
+    weights: Iterable[float] | None = None,
+    *,
+    scheme: str | Scheme = "weighted",
+) -> int | None:
+    """
+    Return the fingerprint of features that the caller's own analyser found, or ``None`` if there are none.
+
+    Args:
+        features:
+            Strings (hashed as UTF-8) or bytes, or a mapping from feature to weight. One that comes twice counts with
+            the sum of its weights.
+        weights:
+            A finite weight of 0 or more for each feature; ``None`` means 1 each. Only their proportions matter; they
+            are rounded to multiples of 2**-20. With ``get_scheme("weighted", levels=5)``: whole numbers, 1 to 5.
+        scheme:
+            ``"weighted"``, or a scheme of that name with another hash, seed or levels.
+
+    Raises:
+        TypeError: If *features* is one string, a feature is neither text nor bytes, or a weight is not a number.
+        InvalidInputError: If the scheme takes text, there are not as many weights as features, or a weight cannot
+            be used.
+
+    Examples:
+        >>> fingerprint_features({"simhash": 5, "fingerprint": 2}) == fingerprint_features(["simhash"])
+        True
+        >>> fingerprint_features([]) is None
+        True
+    """
+    from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprint_array
+
+    resolved = get_scheme(scheme)
+    if resolved.name != "weighted":
+        raise InvalidInputError(f'scheme {resolved.id} makes its own features: call fingerprint(), or use "weighted"')
+    return batches.fold_features(features, weights, resolved)
+
+
+def _text_scheme(scheme: str | Scheme) -> Scheme:
+    resolved = get_scheme(scheme)
+    if resolved.name == "weighted":
+        raise InvalidInputError(f"scheme {resolved.id} takes features, not text: call fingerprint_features()")
+    return resolved

@@ -1,0 +1,169 @@
+"""
+The features of the scheme ``keywords``: the most telling words of a Chinese text, with their weights.
+
+Words and weights are jieba's: TF-IDF as ``jieba.analyse.extract_tags``, TextRank as ``jieba.analyse.textrank``. Two
+things are pinned that jieba leaves open. Weights are fixed-point integers before they are compared, and words of
+equal weight are ranked by their code points, so which word makes the last place does not depend on its position.
+
+What jieba does is kept as it is, for other languages too. A word has two characters at least. Letters and digits of
+ASCII make words, in the case they are written in, and English stop words are left out; full-width letters, kana,
+hangul and every other script make none. So a text in kana or hangul alone has no keywords and no fingerprint, and of
+a Japanese text only the runs of Chinese characters count. Use ``shingles`` for those languages.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from es_simhash.errors import SchemeError, shorten
+from es_simhash.hashing.files import scheme_file
+from es_simhash.hashing.segment import jieba_file, segmenter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from es_simhash.hashing.scheme import Scheme
+
+__all__ = ["AUTO_TOP", "keyword_extractor", "rank_words", "text_rank"]
+
+# The stop words that jieba 0.42.1 starts with; a user's file adds to them, as in jieba.
+_STOP_WORDS = frozenset(
+    ("the", "of", "is", "and", "to", "in", "that", "we", "for", "an", "are", "by", "be", "as", "on", "with", "can")
+    + ("if", "from", "which", "you", "it", "this", "then", "at", "have", "all", "not", "one", "has", "or")
+)
+
+AUTO_TOP = (20, 10, 200)
+"""``top="auto"``: at least 20; one for every 10 words left after the stop words, repeats counted; at most 200."""
+
+_SCALE = 1 << 20
+# TextRank as in jieba: words at most 4 places apart are linked, 10 rounds, damping 0.85, nouns, verbs and places.
+_SPAN = 5
+_ROUNDS = 10
+_DAMPING = 0.85
+_TAGS = frozenset(("ns", "n", "vn", "v"))
+
+
+def keyword_extractor(scheme: Scheme) -> Callable[[str], dict[str, int]]:
+    """
+    Return the function that maps a text to its keywords and their weights in units of 2**-20.
+
+    Raises:
+        SchemeError: If a file of the scheme's is missing, differs or cannot be used.
+    """
+    words = segmenter(scheme)
+    stop_words = _stop_words(scheme)
+    top = scheme.parameters["top"]
+    if scheme.parameters["method"] == "textrank":
+
+        def extract_by_rank(text: str) -> dict[str, int]:
+            tagged = [(word, tag in _TAGS and _is_keyword(word, stop_words)) for word, tag in words.tagged(text)]
+            return rank_words(text_rank(tagged), top, sum(kept for _, kept in tagged))
+
+        return extract_by_rank
+
+    idf, usual = _idf(scheme.digests.get("idf"), scheme_file(scheme, "idf"))
+
+    def extract_by_idf(text: str) -> dict[str, int]:
+        counts = Counter(word for word in words.cut(text) if _is_keyword(word, stop_words))
+        # jieba divides by the number of words as well; the same for all words of a text, that changes no bit.
+        return rank_words({word: count * idf.get(word, usual) for word, count in counts.items()}, top, counts.total())
+
+    return extract_by_idf
+
+
+def rank_words(weights: Mapping[str, float], top: int | str, total: int) -> dict[str, int]:
+    """
+    Return the *top* words by weight, then by code points, with fixed-point weights.
+
+    Args:
+        weights:
+            Weight of each word, 0 or more.
+        top:
+            How many words, or ``"auto"``; see :data:`AUTO_TOP`.
+        total:
+            Number of words that were counted, repeats included.
+    """
+    if isinstance(top, str):
+        least, share, most = AUTO_TOP
+        top = min(max(least, total // share), most)
+    fixed = {word: round(weight * _SCALE) for word, weight in weights.items()}
+    return dict(sorted(fixed.items(), key=lambda item: (-item[1], item[0]))[:top])
+
+
+def text_rank(words: Iterable[tuple[str, bool]]) -> dict[str, float]:
+    """
+    Return the TextRank of the words that may be keywords, scaled like jieba's: the best has 1.
+
+    Source: R. Mihalcea, P. Tarau, "TextRank: bringing order into texts", EMNLP 2004, as in jieba 0.42.1.
+
+    Args:
+        words:
+            The tokens of a text, in order, and whether each may be a keyword.
+    """
+    tokens = list(words)
+    links: Counter[tuple[str, str]] = Counter()
+    for place, (word, kept) in enumerate(tokens):
+        if kept:
+            links.update((word, other) for other, other_kept in tokens[place + 1 : place + _SPAN] if other_kept)
+    graph: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for (left, right), count in links.items():
+        graph[left].append((right, count))
+        graph[right].append((left, count))
+    if not graph:
+        return {}
+    outgoing = {word: sum(count for _, count in edges) for word, edges in graph.items()}
+    ranks = dict.fromkeys(graph, 1.0 / len(graph))
+    order = sorted(graph)
+    for _ in range(_ROUNDS):
+        for word in order:
+            support = 0.0
+            for other, count in graph[word]:
+                support += count / outgoing[other] * ranks[other]
+            ranks[word] = 1 - _DAMPING + _DAMPING * support
+    least, most = min(ranks.values()), max(ranks.values())
+    return {word: (rank - least / 10.0) / (most - least / 10.0) for word, rank in ranks.items()}
+
+
+def _is_keyword(word: str, stop_words: frozenset[str]) -> bool:
+    return len(word.strip()) >= 2 and word.lower() not in stop_words
+
+
+def _stop_words(scheme: Scheme) -> frozenset[str]:
+    content = scheme_file(scheme, "stop_words")
+    return _STOP_WORDS if content is None else _STOP_WORDS.union(_lines(content, "stop_words"))
+
+
+@functools.lru_cache(maxsize=8)
+def _idf(digest: str | None, content: bytes | None) -> tuple[dict[str, float], float]:
+    """
+    Return IDF by word, and that of words not listed: the middle one, as in jieba.
+    """
+    del digest  # the key of the cache, together with the content
+    idf: dict[str, float] = {}
+    for number, line in enumerate(_lines(jieba_file("analyse/idf.txt") if content is None else content, "idf"), 1):
+        parts = line.split()
+        try:
+            word, value = parts[0], float(parts[1])
+        except (IndexError, ValueError) as error:
+            raise SchemeError(f"line {number} of the idf file, {shorten(line)}, is not a word and a number") from error
+        if len(parts) != 2 or not math.isfinite(value) or value < 0:
+            raise SchemeError(
+                f"line {number} of the idf file, {shorten(line)}, is not a word and a number of 0 or more"
+            )
+        idf[word] = value
+    if not idf:
+        raise SchemeError("the idf file is empty: give a word and its IDF on each line")
+    return idf, sorted(idf.values())[len(idf) // 2]
+
+
+def _lines(content: bytes, purpose: str) -> list[str]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SchemeError(
+            f"the {purpose} file is not UTF-8 ({error.reason} at byte {error.start}): convert it"
+        ) from error
+    return [line.strip() for line in text.splitlines() if line.strip()]

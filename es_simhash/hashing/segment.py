@@ -1,0 +1,197 @@
+"""
+Chinese segmentation by jieba, in a copy of jieba that nobody else can reach.
+
+``jieba.add_word``, ``del_word`` and ``suggest_freq`` change jieba's global tokenizer, and words of frequency 0 enter a
+set that all tokenizers of a process share. A user's own calls of these would change bits. So jieba's modules are
+loaded once more under a name of their own, for each user dictionary; jieba's shared cache file in the temporary folder
+is neither read nor written, and its data files are held to the digests of jieba 0.42.1.
+
+Loading the dictionary takes about a second, happens on first use, once a process, and is logged.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import io
+import logging
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import MissingDependencyError, SchemeError
+from es_simhash.hashing.files import digest_of, scheme_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from es_simhash.hashing.scheme import Scheme
+
+__all__ = ["Segmenter", "jieba_file", "segmenter"]
+
+logger = logging.getLogger("es_simhash")
+
+_DICTIONARY = "dict.txt"
+_DIGESTS = {
+    _DICTIONARY: "7197c3211ddd98962b036cdf40324d1ea2bfaa12bd028e68faa70111a88e12a8",
+    "analyse/idf.txt": "501b70ec56c34d90f3f590f1918ca4b1bd617d5b46cd99bd6d17c7de6e4f80ed",
+    "finalseg/prob_emit.py": "27d46b1c9efe4dd148fde8be042a21be40e3562d0c7f1273f9de7abae12ebb8d",
+    "posseg/char_state_tab.py": "9de75c6c08fcb9b72d6546fcfc7c23a6385152a5515c7cd3fad6aedd0f1c0a6c",
+    "posseg/prob_emit.py": "dd82a34938b4059be6026ffed621c3f7121013ae587038269ee8419bdaaada81",
+}
+_CUTTER_FILES = ("finalseg/prob_emit.py",)
+_TAGGER_FILES = ("posseg/char_state_tab.py", "posseg/prob_emit.py")
+# jieba's search through unknown characters takes time and memory that grow with the square of a run without any
+# punctuation; longer runs than this are cut, so that no text can stall a process.
+_LONGEST_RUN = 1024
+
+_lock = threading.RLock()
+_segmenters: dict[str, Segmenter] = {}
+
+
+class Segmenter:
+    """
+    A private jieba tokenizer with one user dictionary, or none.
+    """
+
+    def __init__(self, user_dictionary: bytes | None, *, name: str) -> None:
+        """
+        Load jieba's modules under *name*, its dictionary, and the words of *user_dictionary*.
+        """
+        started = time.perf_counter()
+        self._name = name
+        self._jieba = _load_private_jieba(name)
+        self._tokenizer = self._jieba.dt
+        frequencies, total = self._tokenizer.gen_pfdict(io.BytesIO(jieba_file(_DICTIONARY)))
+        self._tokenizer.FREQ, self._tokenizer.total = frequencies, total
+        self._tokenizer.initialized = True
+        self._tagger: Any = None
+        if user_dictionary is not None:
+            try:
+                self._tokenizer.load_userdict(io.BytesIO(user_dictionary))
+            except (ValueError, AttributeError) as error:
+                raise SchemeError(
+                    f"the dictionary is not a jieba user dictionary ({error}): "
+                    "write one word a line in UTF-8, then optionally its frequency and its tag"
+                ) from error
+        logger.info("loaded jieba's dictionary in %.1f seconds", time.perf_counter() - started)
+
+    def cut(self, text: str) -> Iterator[str]:
+        """
+        Yield the tokens of *text*, those that are no words among them.
+        """
+        for part in self._parts(text):
+            yield from self._tokenizer.cut(part)
+
+    def tagged(self, text: str) -> Iterator[tuple[str, str]]:
+        """
+        Yield the tokens of *text*, each with its part of speech.
+        """
+        tagger = self._load_tagger()
+        for part in self._parts(text):
+            for pair in tagger.cut(part):
+                yield pair.word, pair.flag
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """
+        Yield *text* in one piece, unless it has a run of characters known to jieba that is too long.
+        """
+        if len(text) <= _LONGEST_RUN:
+            yield text
+            return
+        for part in self._jieba.re_han_default.split(text):
+            if part:
+                yield from (part[at : at + _LONGEST_RUN] for at in range(0, len(part), _LONGEST_RUN))
+
+    def _load_tagger(self) -> Any:
+        with _lock:
+            if self._tagger is None:
+                for name in _TAGGER_FILES:
+                    jieba_file(name)
+                posseg = _load_private_module(f"{self._name}.posseg", _jieba_folder() / "posseg", self._jieba)
+                self._tagger = posseg.dt
+            return self._tagger
+
+
+def segmenter(scheme: Scheme) -> Segmenter:
+    """
+    Return the segmenter for a scheme's dictionary: loaded on first use, then shared by the whole process.
+
+    Raises:
+        SchemeError: If the dictionary is missing, is not the scheme's, or cannot be read; or if jieba's own files
+            are not those of jieba 0.42.1.
+    """
+    key = scheme.digests.get("dictionary", "")
+    found = _segmenters.get(key)
+    if found is None:
+        with _lock:
+            found = _segmenters.get(key)
+            if found is None:
+                name = f"_es_simhash_jieba_{key[:16] or 'plain'}"
+                found = _segmenters[key] = Segmenter(scheme_file(scheme, "dictionary"), name=name)
+    return found
+
+
+def jieba_file(name: str) -> bytes:
+    """
+    Return one of jieba's data files.
+
+    Raises:
+        SchemeError: If it is not the file of jieba 0.42.1, whose words and numbers the scheme is made of.
+    """
+    content = (_jieba_folder() / name).read_bytes()
+    if digest_of(content) != _DIGESTS[name]:
+        raise SchemeError(f"jieba's {name} is not that of jieba 0.42.1: pip install --force-reinstall jieba==0.42.1")
+    return content
+
+
+def _jieba_folder() -> Path:
+    spec = importlib.util.find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise MissingDependencyError("jieba is not installed: pip install jieba==0.42.1")
+    return Path(spec.origin).parent
+
+
+def _load_private_jieba(name: str) -> ModuleType:
+    folder = _jieba_folder()
+    for data in _CUTTER_FILES:
+        jieba_file(data)
+    module = _load_private_module(name, folder, None)
+    # jieba prints what it loads to stderr at level DEBUG; our own log line says it.
+    module.default_logger.handlers.clear()
+    module.default_logger.setLevel(logging.WARNING)
+    # The tagger reads tags from the dictionary's own file; by default jieba would look for it through pkg_resources.
+    module.dt.dictionary = str(folder / _DICTIONARY)
+    return module
+
+
+def _load_private_module(name: str, folder: Path, jieba: ModuleType | None) -> ModuleType:
+    """
+    Load the package in *folder* as *name*; inside it, ``import jieba`` means *jieba*.
+    """
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise MissingDependencyError(f"cannot load {folder}: pip install --force-reinstall jieba==0.42.1")
+    module = importlib.util.module_from_spec(spec)
+
+    def private_import(wanted: str, *arguments: Any, **keywords: Any) -> Any:
+        return jieba if jieba is not None and wanted == "jieba" else builtins.__import__(wanted, *arguments, **keywords)
+
+    # The import statement looks `__import__` up in its module's builtins.
+    module.__dict__["__builtins__"] = {**vars(builtins), "__import__": private_import}
+    sys.modules[name] = module
+    with warnings.catch_warnings():
+        # jieba 0.42.1 is older than the warnings about its escape sequences and about pkg_resources.
+        warnings.simplefilter("ignore")
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return module

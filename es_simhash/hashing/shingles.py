@@ -1,0 +1,220 @@
+"""
+The scheme ``shingles``: character shingles of many texts, hashed, counted and weighed in arrays.
+
+A text is normalised by ``characters.py`` and its separators taken out; every window of ``size`` characters is a
+shingle, and a shorter text is one shingle. Shingles with equal hashes are one feature. Memory is bounded: texts come in
+batches of limited length, and a very long text is counted in pieces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from es_simhash.hashing import kernels
+from es_simhash.hashing.characters import SEPARATOR, normalise_batch, split_long
+from es_simhash.hashing.features import ONE, logarithms
+from es_simhash.hashing.hashes import bytes_hasher
+from es_simhash.hashing.windows import hash_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from es_simhash.hashing.scheme import Scheme
+
+__all__ = ["fold_long_text", "fold_texts"]
+
+# A long text's distinct shingles are held as (hash, count), 16 bytes each, up to this many at once.
+_TABLE_LIMIT = 1 << 22
+_PENDING_LIMIT = 1 << 21
+
+
+def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """
+    Return the fingerprints of a batch of texts, and which of them have one.
+    """
+    fingerprints = np.zeros(len(texts), np.uint64)
+    codes, lengths = _without_separators(*normalise_batch(texts))
+    known = lengths > 0
+    if not known.any():
+        return fingerprints, known
+    hashes, counts = _hash_batch(codes, lengths, scheme)
+    starts = _starts(counts[known])
+    for start, end in zip(starts.tolist(), np.append(starts[1:], hashes.size).tolist(), strict=True):
+        hashes[start:end].sort()
+    hashes, repeats, starts = _count_equal(hashes, starts)
+    fingerprints[known] = kernels.fold(hashes, _weights(repeats, scheme.parameters["weighting"]), starts)
+    return fingerprints, known
+
+
+def fold_long_text(text: str, scheme: Scheme) -> int | None:
+    """
+    Return the fingerprint of a text too long to be worked on at once, or ``None`` if it has no features.
+
+    Distinct shingles are counted in a table. When it grows too large, the hashes in the upper half of its range are
+    left for another pass over the text; so memory depends on the table's limit and not on the text.
+    """
+    pieces = [piece for part in split_long(text) if (piece := _piece(part)).size]
+    length = sum(piece.size for piece in pieces)
+    if not length:
+        return None
+    size = scheme.parameters["size"]
+    if length < size:
+        return int(fold_texts([text], scheme)[0][0])
+    sums, total = np.zeros((1, 64), np.uint64), 0
+    ranges = [(0, 1 << 64)]
+    while ranges:
+        first, end = ranges.pop()
+        table = _Table(first, end)
+        for window in _overlapping(pieces, size):
+            table.add(hash_windows(window, size, scheme.parameters["hash"], seed=scheme.parameters["seed"]))
+        hashes, counts = table.finish()
+        if table.end < end:
+            ranges.append((table.end, end))
+        weights = _weights(counts, scheme.parameters["weighting"])
+        for at in range(0, hashes.size, _PENDING_LIMIT):
+            part = slice(at, at + _PENDING_LIMIT)
+            sums += kernels.mixed_sums(hashes[part], weights[part], kernels.single_start())
+            total += int(weights[part].sum())
+    return int(kernels.signs(sums, np.array([total], np.uint64))[0])
+
+
+class _Table:
+    """
+    Distinct hashes from *first* up to *end* with their counts; *end* comes down when there are too many.
+    """
+
+    def __init__(self, first: int, end: int) -> None:
+        self.first, self.end = first, end
+        self._hashes = np.empty(0, np.uint64)
+        self._counts = np.empty(0, np.uint64)
+        self._pending: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+        self._waiting = 0
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        """
+        Count *hashes*, an array of the caller's that may be changed.
+        """
+        inside = (hashes >= np.uint64(self.first)) & (hashes <= np.uint64(self.end - 1))
+        found = hashes[inside]
+        if not found.size:
+            return
+        found.sort()
+        distinct, counts, _ = _count_equal(found, kernels.single_start())
+        self._pending.append((distinct, counts))
+        self._waiting += distinct.size
+        if self._waiting > _PENDING_LIMIT:
+            self._merge()
+
+    def finish(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """
+        Return the hashes, sorted, and their counts.
+        """
+        self._merge()
+        return self._hashes, self._counts
+
+    def _merge(self) -> None:
+        if self._pending:
+            hashes = np.concatenate([self._hashes, *(hashes for hashes, _ in self._pending)])
+            counts = np.concatenate([self._counts, *(counts for _, counts in self._pending)])
+            self._pending, self._waiting = [], 0
+            order = np.argsort(hashes)
+            hashes, counts = hashes[order], counts[order]
+            heads = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
+            self._hashes, self._counts = hashes[heads], np.add.reduceat(counts, heads)
+        while self._hashes.size > _TABLE_LIMIT:
+            self.end = (self.first + self.end) // 2
+            kept = int(np.searchsorted(self._hashes, np.uint64(self.end)))
+            self._hashes, self._counts = self._hashes[:kept].copy(), self._counts[:kept].copy()
+
+
+def _hash_batch(
+    codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
+) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """
+    Return the hashes of all shingles of a batch, text after text, and how many each text has.
+    """
+    size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
+    counts = np.maximum(lengths - size + 1, np.minimum(lengths, 1))
+    hashes = np.empty(0, np.uint64) if codes.size < size else hash_windows(codes, size, name, seed=seed)
+    starts = np.cumsum(lengths) - lengths
+    short = (lengths > 0) & (lengths < size)
+    if not short.any() and lengths.size == 1:
+        return hashes, counts
+    # Windows that reach into the next text are left out by taking, for each text, its own.
+    targets = np.cumsum(counts) - counts
+    result = np.empty(int(counts.sum()), np.uint64)
+    whole = ~short & (lengths > 0)
+    places = np.repeat(starts[whole] - targets[whole], counts[whole])
+    own = np.repeat(whole, counts)
+    result[own] = hashes[places + np.flatnonzero(own)]
+    hash_bytes = bytes_hasher(name, seed)
+    for text in np.flatnonzero(short):
+        window = codes[starts[text] : starts[text] + lengths[text]]
+        result[targets[text]] = hash_bytes(window.astype("<u4", copy=False).tobytes())
+    return result, counts
+
+
+def _count_equal(
+    hashes: NDArray[np.uint64], starts: NDArray[np.intp]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.intp]]:
+    """
+    Return distinct hashes of each document, how often each came, and the documents' new starts.
+
+    Args:
+        hashes:
+            Hashes, sorted within each document.
+        starts:
+            Position of each document's first hash.
+    """
+    heads = np.empty(hashes.size, np.bool_)
+    np.not_equal(hashes[1:], hashes[:-1], out=heads[1:])
+    heads[starts] = True
+    places = np.flatnonzero(heads)
+    repeats = np.diff(places, append=hashes.size).astype(np.uint64)
+    return hashes[places], repeats, np.searchsorted(places, starts)
+
+
+def _weights(repeats: NDArray[np.uint64], weighting: str) -> NDArray[np.uint64]:
+    if weighting == "linear":
+        return repeats * np.uint64(ONE)
+    if weighting == "set":
+        return np.full(repeats.size, ONE, np.uint64)
+    table = np.array(logarithms(), np.uint64)
+    return table[np.minimum(repeats, np.uint64(table.size - 1))]
+
+
+def _without_separators(
+    codes: NDArray[np.uint32], lengths: NDArray[np.intp]
+) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+    kept = codes != SEPARATOR
+    before = np.concatenate(([0], np.cumsum(kept, dtype=np.intp)))
+    ends = np.cumsum(lengths)
+    return codes[kept], before[ends] - before[ends - lengths]
+
+
+def _piece(codes: NDArray[np.uint32]) -> NDArray[Any]:
+    """
+    Return normalised code points without separators, in as few bytes as they fit in.
+    """
+    kept: NDArray[Any] = codes[codes != SEPARATOR]
+    return kept.astype(np.min_scalar_type(int(kept.max()))) if kept.size else kept
+
+
+def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[np.uint32]]:
+    """
+    Yield the pieces, each with the last *size* - 1 code points before it, so that every window is in one of them.
+    """
+    carried = np.empty(0, np.uint32)
+    for piece in pieces:
+        whole = np.concatenate([carried, piece]).astype(np.uint32, copy=False)
+        if whole.size >= size:
+            yield whole
+        carried = whole[max(0, whole.size - size + 1) :]
+
+
+def _starts(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    return (np.cumsum(counts) - counts).astype(np.intp)

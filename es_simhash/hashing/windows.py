@@ -1,0 +1,152 @@
+"""
+Hashes of all windows of code points of a text at once: XXH3 and FNV-1a in arrays, other hashes one by one.
+
+The bytes of a window are its code points in UTF-32, little-endian, four bytes each. For XXH3 a window of ``size``
+characters is hashed by the published formulas for inputs of 4 to 8, 9 to 16, 17 to 128 bytes, written here for whole
+arrays; a property test holds them to the ``xxhash`` library for every size and seed. numpy only; callers import this
+module lazily.
+
+Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3 (inputs of 1 to 128 bytes).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from es_simhash.hashing.hashes import bytes_hasher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+
+__all__ = ["MAX_WINDOW", "hash_windows"]
+
+MAX_WINDOW = 16
+"""The largest window, in characters: 64 bytes."""
+
+_MASK = (1 << 64) - 1
+_LOW = np.uint64(0xFFFF_FFFF)
+_PRIME_1 = 0x9E37_79B1_85EB_CA87
+_PRIME_MX_1 = np.uint64(0x1656_6791_9E37_79F9)
+_PRIME_MX_2 = np.uint64(0x9FB2_1C65_1E98_DF25)
+# The first 64 bytes of XXH3's default secret, as little-endian words of 64 bits: as many as a window can use.
+_SECRET_BYTES = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
+    "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"
+)
+_SECRET = tuple(int.from_bytes(_SECRET_BYTES[at : at + 8], "little") for at in range(0, 64, 8))
+
+
+def hash_windows(codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0) -> Words:
+    """
+    Return the hash of every window of *size* neighbouring code points, in order.
+
+    Args:
+        codes:
+            Code points, at least *size* of them.
+        size:
+            Window size in characters, 1 to 16.
+        name:
+            Name of the hash; see ``hashes.py``.
+        seed:
+            Seed of the hash, 0 to 2**64 - 1.
+
+    Returns:
+        Array of ``codes.size - size + 1`` unsigned 64-bit integers.
+    """
+    if name == "xxh3_64":
+        return _xxh3(codes, size, seed)
+    # Few texts need these hashes; equal windows are hashed once, since a call costs far more than a look-up.
+    hash_bytes = bytes_hasher(name, seed)
+    data = codes.astype("<u4", copy=False).tobytes()
+    known: dict[bytes, int] = {}
+    windows = (data[at : at + 4 * size] for at in range(0, len(data) - 4 * size + 4, 4))
+    return np.fromiter((_remember(known, window, hash_bytes) for window in windows), np.uint64, codes.size - size + 1)
+
+
+def _remember(known: dict[bytes, int], window: bytes, hash_bytes: Callable[[bytes], int]) -> int:
+    value = known.get(window)
+    if value is None:
+        value = known[window] = hash_bytes(window)
+    return value
+
+
+def _xxh3(codes: NDArray[np.uint32], size: int, seed: int) -> Words:
+    length = 4 * size
+    count = codes.size - size + 1
+    if size <= 2:
+        return _xxh3_to_8_bytes(codes, length, count, seed)
+    # pairs[i] is code points i and i + 1 as one little-endian word: every read of 8 bytes is a slice of it.
+    pairs = codes[:-1].astype(np.uint64)
+    pairs |= codes[1:].astype(np.uint64) << np.uint64(32)
+
+    def read(byte: int) -> Words:
+        return pairs[byte // 4 : byte // 4 + count]
+
+    if length <= 16:
+        low = read(0) ^ np.uint64(((_SECRET[3] ^ _SECRET[4]) + seed) & _MASK)
+        high = read(length - 8) ^ np.uint64(((_SECRET[5] ^ _SECRET[6]) - seed) & _MASK)
+        result = low.byteswap()
+        result += high
+        result += np.uint64(length)
+        result += _multiply_fold(low, high)
+        return _avalanche(result)
+    result = np.full(count, length * _PRIME_1 & _MASK, np.uint64)
+    # 16 bytes from the front and 16 from the back, each with its own 16 bytes of the secret, moving inwards.
+    for step in range((length - 1) // 32 + 1):
+        for byte, word in ((16 * step, 4 * step), (length - 16 * (step + 1), 4 * step + 2)):
+            low = read(byte) ^ np.uint64((_SECRET[word] + seed) & _MASK)
+            high = read(byte + 8) ^ np.uint64((_SECRET[word + 1] - seed) & _MASK)
+            result += _multiply_fold(low, high)
+    return _avalanche(result)
+
+
+def _xxh3_to_8_bytes(codes: NDArray[np.uint32], length: int, count: int, seed: int) -> Words:
+    swapped = int.from_bytes((seed & 0xFFFF_FFFF).to_bytes(4, "little"), "big")
+    flip = ((_SECRET[1] ^ _SECRET[2]) - (seed ^ swapped << 32)) & _MASK
+    first, last = codes[:count].astype(np.uint64), codes[codes.size - count :].astype(np.uint64)
+    value = (last + (first << np.uint64(32))) ^ np.uint64(flip)
+    value ^= _rotate(value, 49) ^ _rotate(value, 24)
+    value *= _PRIME_MX_2
+    value ^= (value >> np.uint64(35)) + np.uint64(length)
+    value *= _PRIME_MX_2
+    return value ^ value >> np.uint64(28)
+
+
+def _multiply_fold(left: Words, right: Words) -> Words:
+    """
+    Return the exclusive or of the two halves of each 128-bit product, by multiplication in 32-bit halves.
+    """
+    shift = np.uint64(32)
+    left_low, left_high = left & _LOW, left >> shift
+    right_low, right_high = right & _LOW, right >> shift
+    low = left_low * right_low
+    cross = left_high * right_low
+    cross += low >> shift
+    # cross < 2**64 still: (2**32 - 1)**2 + (2**32 - 1) fits; the same holds for the sum below.
+    left_low *= right_high
+    left_low += cross & _LOW
+    left_high *= right_high
+    left_high += cross >> shift
+    left_high += left_low >> shift
+    left_low <<= shift
+    low &= _LOW
+    left_low |= low
+    left_high ^= left_low
+    return left_high
+
+
+def _avalanche(value: Words) -> Words:
+    value ^= value >> np.uint64(37)
+    value *= _PRIME_MX_1
+    value ^= value >> np.uint64(32)
+    return value
+
+
+def _rotate(value: Words, bits: int) -> Words:
+    return value << np.uint64(bits) | value >> np.uint64(64 - bits)
