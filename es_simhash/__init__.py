@@ -1,3 +1,94 @@
-"""Exact near-duplicate search for Elasticsearch and OpenSearch."""
+"""
+Exact near-duplicate search for Elasticsearch and OpenSearch, without a server plugin.
+
+Give each document a 64-bit SimHash fingerprint and four keyword block fields (``with_fingerprints``), then ask for
+its near-duplicates (``SimHashClient.find_near_dups``). The public names are here; no search client is imported.
+"""
+
+from es_simhash.client import AsyncSimHashClient, SimHashClient
+from es_simhash.errors import (
+    EmbeddedServerError,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    MissingDependencyError,
+    SchemeError,
+    SchemeMismatchError,
+    SearchFailedError,
+    SimHashError,
+)
+from es_simhash.flows.ingest import Written
+from es_simhash.flows.manage import IndexCheck, Removal
+from es_simhash.hashing import (
+    DEFAULT_SCHEME,
+    Scheme,
+    block_terms,
+    estimated_cosine,
+    fingerprint,
+    fingerprint_features,
+    fingerprints,
+    from_hex,
+    get_scheme,
+    hamming_distance,
+    schemes,
+    simhash,
+    to_hex,
+)
+from es_simhash.index.actions import Problem, with_fingerprints
+from es_simhash.index.documents import document_fields
+from es_simhash.index.fields import fingerprint_fields
+from es_simhash.index.mapping import (
+    IndexSettings,
+    build_component_template,
+    build_index_template,
+    build_mapping,
+)
+from es_simhash.index.plan import LookupPlan, plan_lookup
+from es_simhash.index.query import build_query
+from es_simhash.index.rescore import NearDup, NearDups, rescore
+
+__all__ = [
+    "DEFAULT_SCHEME",
+    "AsyncSimHashClient",
+    "EmbeddedServerError",
+    "IncompleteSearchError",
+    "IndexCheck",
+    "IndexSettings",
+    "InvalidInputError",
+    "LookupPlan",
+    "MappingError",
+    "MissingDependencyError",
+    "NearDup",
+    "NearDups",
+    "Problem",
+    "Removal",
+    "Scheme",
+    "SchemeError",
+    "SchemeMismatchError",
+    "SearchFailedError",
+    "SimHashClient",
+    "SimHashError",
+    "Written",
+    "block_terms",
+    "build_component_template",
+    "build_index_template",
+    "build_mapping",
+    "build_query",
+    "document_fields",
+    "estimated_cosine",
+    "fingerprint",
+    "fingerprint_features",
+    "fingerprint_fields",
+    "fingerprints",
+    "from_hex",
+    "get_scheme",
+    "hamming_distance",
+    "plan_lookup",
+    "rescore",
+    "schemes",
+    "simhash",
+    "to_hex",
+    "with_fingerprints",
+]
 
 __version__ = "0.1.0"

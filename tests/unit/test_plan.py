@@ -1,0 +1,87 @@
+"""Lookup plans: the arithmetic behind them, and what they refuse."""
+
+import pytest
+
+from es_simhash import InvalidInputError, plan_lookup
+from es_simhash.index.plan import candidate_share, make_plan, minimum_should_match, neighbour_count
+
+
+@pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 17), (2, 137), (3, 697), (4, 2517)])
+def test_neighbour_count_is_the_size_of_a_hamming_ball(radius, count):
+    """A block of 16 bits has sum of C(16, i) neighbours within a radius."""
+    assert neighbour_count(radius) == count
+
+
+@pytest.mark.parametrize(
+    ("max_distance", "radii", "expected"),
+    [
+        (0, (0,), 4),
+        (1, (0,), 3),
+        (2, (0,), 2),
+        (3, (0,), 1),
+        (4, (0,), 0),
+        (3, (0, 1), 5),
+        (5, (0, 1), 3),
+        (7, (0, 1, 2), 5),
+        (8, (2,), 2),
+        (8, (0, 1, 2), 4),
+        (10, (1, 2, 3), 5),
+        (12, (0, 2, 3), 3),
+        (12, (2, 4), 4),
+        (64, (0, 1, 2, 3, 4), 0),
+    ],
+)
+def test_minimum_should_match_agrees_with_worked_examples(max_distance, radii, expected):
+    """The values of the design's table, worked out by hand."""
+    assert minimum_should_match(max_distance, radii) == expected
+
+
+@pytest.mark.parametrize("largest", range(5))
+@pytest.mark.parametrize("max_distance", range(21))
+def test_consecutive_radii_have_a_closed_form(largest, max_distance):
+    """For R = (0, 1, .., r) the count is 4 (r + 1) - k, or nothing."""
+    radii = tuple(range(largest + 1))
+    assert minimum_should_match(max_distance, radii) == max(0, 4 * (largest + 1) - max_distance)
+
+
+def test_one_radius_has_the_pigeonhole_form():
+    """For one radius r the count is 4 - floor(k / (r + 1)), or nothing."""
+    for radius in range(5):
+        for max_distance in range(65):
+            expected = max(0, 4 - max_distance // (radius + 1))
+            assert minimum_should_match(max_distance, (radius,)) == expected
+
+
+def test_candidate_share_of_the_pigeonhole():
+    """One equal block of four: 1 - (1 - 2**-16)**4 of uniform fingerprints."""
+    assert candidate_share((0,), 1) == pytest.approx(1 - (1 - 2**-16) ** 4)
+    assert candidate_share((0,), 0) == 1
+
+
+def test_a_plan_exists_for_every_distance():
+    """From 0 to 64 bits there is a plan, and where block terms exclude nothing it says that it scans."""
+    for max_distance in range(65):
+        plan = plan_lookup(max_distance)
+        assert plan.max_distance == max_distance
+        assert plan.is_scan == (plan.minimum_should_match == 0)
+    assert plan_lookup(64).is_scan
+    assert plan_lookup(64).name == "scan"
+
+
+def test_radii_that_exclude_nothing_become_a_scan():
+    """Forcing the pigeonhole at distance 4 gives a scan, not a query that loses documents."""
+    assert make_plan(4, (0,)).is_scan
+
+
+@pytest.mark.parametrize("wrong", [-1, 65, 10**9])
+def test_distances_out_of_range_are_refused(wrong):
+    """The message names the value and the range."""
+    with pytest.raises(InvalidInputError, match=r"0 to 64"):
+        plan_lookup(wrong)
+
+
+@pytest.mark.parametrize("wrong", [3.0, "3", None, True])
+def test_distances_of_another_type_are_refused(wrong):
+    """A float or a bool is no number of bits."""
+    with pytest.raises(TypeError, match="max_distance must be an int"):
+        plan_lookup(wrong)
