@@ -1,0 +1,46 @@
+"""
+The demo: a small corpus whose near-duplicates are known, and the judging of what a search found in it.
+
+    corpus.py     the documents, each edited copy with the kind of its edit
+    judge.py      near-duplicates found -> groups, and per edited copy whether it was found, and why not
+    worddiff.py   the words that differ between two texts, as short excerpts
+    render.py     the above as rich tables and panels
+
+Pure: no server, no printing. `es_simhash.cli` calls it; nothing else may import it.
+"""
+
+from es_simhash.demo.corpus import EDIT_KINDS, Document, EditKind, load_corpus
+from es_simhash.demo.judge import EditSummary, FoundPair, Group, Report, Status, Verdict, judge
+from es_simhash.demo.render import (
+    diff_panel,
+    edits_table,
+    groups_table,
+    summary_text,
+    unexpected_table,
+    verdicts_table,
+)
+from es_simhash.demo.worddiff import Change, Segment, WordDiff, word_diff
+
+__all__ = [
+    "EDIT_KINDS",
+    "Change",
+    "Document",
+    "EditKind",
+    "EditSummary",
+    "FoundPair",
+    "Group",
+    "Report",
+    "Segment",
+    "Status",
+    "Verdict",
+    "WordDiff",
+    "diff_panel",
+    "edits_table",
+    "groups_table",
+    "judge",
+    "load_corpus",
+    "summary_text",
+    "unexpected_table",
+    "verdicts_table",
+    "word_diff",
+]

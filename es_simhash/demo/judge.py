@@ -1,0 +1,259 @@
+"""
+From the near-duplicates that a search found to what can be said about them: groups, hits and misses.
+
+Pure: the search was done by somebody else, and showing the result is `render`'s work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from es_simhash.demo.corpus import EDIT_KINDS
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import hamming_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from es_simhash.demo.corpus import Document
+
+__all__ = ["EditSummary", "FoundPair", "Group", "Report", "Status", "Verdict", "judge"]
+
+
+class FoundPair(NamedTuple):
+    """
+    Two documents that a search reported as near-duplicates, and their distance in bits.
+    """
+
+    id: str
+    near_dup_id: str
+    distance: int
+
+
+class Status(StrEnum):
+    """
+    What became of an edited copy.
+    """
+
+    FOUND = "found"
+    """Reported as a near-duplicate of its original."""
+    LINKED = "linked"
+    """Too far from its original, but in the same group through another copy."""
+    MISSED = "missed"
+    """The same text to a person, but farther than max_distance."""
+    APART = "rightly apart"
+    """Not the same text, and not reported."""
+    SURPRISE = "surprise"
+    """Not the same text, and yet reported, or in the original's group."""
+    LOST = "LOST"
+    """Within max_distance, and yet not reported: a fault of the search, never of the corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    What became of one edited copy, and why.
+
+    Attributes:
+        distance:
+            Bits between the copy and its original; `None` where one of them has no fingerprint.
+    """
+
+    document: Document
+    original: Document
+    status: Status
+    distance: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """
+    Documents joined by near-duplicates, directly or through one another, two or more.
+
+    Attributes:
+        canonical:
+            The one that stands for them: the first in the corpus.
+        members:
+            The others, in the order of the corpus.
+    """
+
+    canonical: Document
+    members: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EditSummary:
+    """
+    One kind of edit: how many copies have it, how many were found, and the range of their distances in bits.
+    """
+
+    edit: str
+    copies: int
+    found: int
+    nearest: int | None
+    farthest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """
+    All that can be said about one search of the whole corpus.
+
+    Attributes:
+        groups:
+            In the order of their canonical documents.
+        verdicts:
+            One for every edited copy, in the order of the corpus.
+        unexpected:
+            Near-duplicates that are copies of different originals, the nearest first: each is a false alarm, or a
+            likeness that the corpus does not know of.
+    """
+
+    max_distance: int
+    documents: int
+    groups: tuple[Group, ...]
+    verdicts: tuple[Verdict, ...]
+    unexpected: tuple[FoundPair, ...]
+
+    def count(self, *statuses: Status) -> int:
+        """
+        Return how many copies have one of *statuses*.
+        """
+        return sum(verdict.status in statuses for verdict in self.verdicts)
+
+    def by_edit(self) -> tuple[EditSummary, ...]:
+        """
+        Return one summary for each kind of edit that occurs, in the order of `EDIT_KINDS`.
+        """
+        summaries = []
+        for edit in EDIT_KINDS:
+            verdicts = [verdict for verdict in self.verdicts if verdict.document.edit == edit]
+            distances = [verdict.distance for verdict in verdicts if verdict.distance is not None]
+            if verdicts:
+                reported = sum(verdict.status in {Status.FOUND, Status.SURPRISE} for verdict in verdicts)
+                nearest, farthest = min(distances, default=None), max(distances, default=None)
+                summaries.append(EditSummary(edit, len(verdicts), reported, nearest, farthest))
+        return tuple(summaries)
+
+
+def judge(
+    documents: Iterable[Document],
+    pairs: Iterable[tuple[str, str, int]],
+    *,
+    fingerprints: Mapping[str, int | None],
+    max_distance: int,
+) -> Report:
+    """
+    Return the report on the near-duplicates found among *documents*.
+
+    The distance of a copy that was not reported is taken from *fingerprints*, so that a miss is told apart from a
+    loss: what lies within max_distance and was not reported is marked `Status.LOST`.
+
+    Args:
+        documents:
+            The corpus: originals, and copies that name theirs.
+        pairs:
+            (id, near-duplicate's id, distance in bits), as found. Either or both directions; a document found by
+            its own text is passed over.
+        fingerprints:
+            Fingerprint of each document by id, `None` for a text without features.
+        max_distance:
+            Largest distance that the search was asked for, in bits, inclusive.
+
+    Raises:
+        InvalidInputError: If a pair names a document that is not in the corpus.
+    """
+    by_id = {document.id: document for document in documents}
+    found = _unordered(pairs, by_id)
+    group_of = _groups(by_id, found)
+    verdicts = tuple(
+        _verdict(
+            document,
+            by_id[document.edit_of],
+            found=found,
+            group_of=group_of,
+            fingerprints=fingerprints,
+            max_distance=max_distance,
+        )
+        for document in by_id.values()
+        if document.edit_of is not None
+    )
+    members: dict[str, list[Document]] = {}
+    for document_id, canonical in group_of.items():
+        members.setdefault(canonical, []).append(by_id[document_id])
+    groups = tuple(Group(first, tuple(others)) for first, *others in members.values() if others)
+    strangers = [FoundPair(a, b, distance) for (a, b), distance in found.items() if by_id[a].family != by_id[b].family]
+    unexpected = tuple(sorted(strangers, key=lambda pair: (pair.distance, pair.id, pair.near_dup_id)))
+    return Report(max_distance, len(by_id), groups, verdicts, unexpected)
+
+
+def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Document]) -> dict[tuple[str, str], int]:
+    """
+    Return the distance of each pair, its ids in the order of the corpus.
+    """
+    position = {document_id: index for index, document_id in enumerate(by_id)}
+    found: dict[tuple[str, str], int] = {}
+    for a, b, distance in pairs:
+        for document_id in (a, b):
+            if document_id not in position:
+                raise InvalidInputError(
+                    f"Document {shorten(document_id)} is not in the demo's corpus: search an index that holds only it"
+                )
+        if a != b:
+            found[(a, b) if position[a] < position[b] else (b, a)] = distance
+    return found
+
+
+def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """
+    Return the id of the canonical of each document, in the order of the corpus; alone, it is its own.
+    """
+    neighbours: dict[str, list[str]] = {document_id: [] for document_id in by_id}
+    for a, b in found:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    canonical_of: dict[str, str] = {}
+    for start in by_id:
+        waiting = [start] if start not in canonical_of else []
+        while waiting:
+            document_id = waiting.pop()
+            if document_id not in canonical_of:
+                canonical_of[document_id] = start
+                waiting += neighbours[document_id]
+    return {document_id: canonical_of[document_id] for document_id in by_id}
+
+
+def _verdict(
+    copy: Document,
+    original: Document,
+    *,
+    found: Mapping[tuple[str, str], int],
+    group_of: Mapping[str, str],
+    fingerprints: Mapping[str, int | None],
+    max_distance: int,
+) -> Verdict:
+    """
+    Return what became of *copy*.
+    """
+    is_same_text = EDIT_KINDS[copy.edit or ""].is_same_text
+    reported = found.get((original.id, copy.id), found.get((copy.id, original.id)))
+    if reported is not None:
+        status = Status.FOUND if is_same_text else Status.SURPRISE
+        return Verdict(copy, original, status, reported, f"within max_distance {max_distance}")
+    a, b = fingerprints.get(copy.id), fingerprints.get(original.id)
+    if a is None or b is None:
+        reason = "a text without features has no fingerprint, and so matches nothing"
+        return Verdict(copy, original, Status.MISSED if is_same_text else Status.APART, None, reason)
+    distance = hamming_distance(a, b)
+    if distance <= max_distance:
+        reason = f"within max_distance {max_distance}, and yet not reported"
+        return Verdict(copy, original, Status.LOST, distance, reason)
+    reason = f"farther than max_distance {max_distance}"
+    if group_of[copy.id] == group_of[original.id]:
+        status = Status.LINKED if is_same_text else Status.SURPRISE
+        return Verdict(copy, original, status, distance, f"{reason}, in its group through another document")
+    status = Status.MISSED if is_same_text else Status.APART
+    return Verdict(copy, original, status, distance, f"{reason}. {copy.expect}")

@@ -1,0 +1,183 @@
+"""
+The demo's findings as rich renderables; nothing is printed here, and nothing decided.
+
+Texts of the corpus go in as `Text`, never as markup, so that a `[` in them stays a `[`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from es_simhash.demo.corpus import EDIT_KINDS
+from es_simhash.demo.judge import Status
+from es_simhash.demo.worddiff import Change, word_diff
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from es_simhash.demo.corpus import Document
+    from es_simhash.demo.judge import Report
+
+__all__ = ["diff_panel", "edits_table", "groups_table", "summary_text", "unexpected_table", "verdicts_table"]
+
+_STATUS_STYLES = {
+    Status.FOUND: "green",
+    Status.LINKED: "green",
+    Status.MISSED: "yellow",
+    Status.APART: "dim",
+    Status.SURPRISE: "magenta",
+    Status.LOST: "bold red",
+}
+
+# The marks carry the meaning where there is no colour: in a pipe, in a file, for the colour-blind.
+_MARKS = {
+    Change.SAME: ("", "", ""),
+    Change.REMOVED: ("[-", "-]", "red"),
+    Change.ADDED: ("{+", "+}", "green"),
+}
+
+
+def summary_text(report: Report) -> Text:
+    """
+    Return one sentence: how many copies were found, and what else there is to know.
+    """
+    same_text = len(report.verdicts) - report.count(Status.APART, Status.SURPRISE)
+    found = report.count(Status.FOUND, Status.LINKED)
+    text = Text(
+        f"Of {same_text} edited copies among {report.documents} documents, {found} were found "
+        f"within {report.max_distance} bits, {report.count(Status.MISSED)} missed; "
+        f"{report.count(Status.APART)} translations and paraphrases were rightly left apart"
+    )
+    faults = [
+        (report.count(Status.SURPRISE), "translations or paraphrases were reported", "magenta"),
+        (len(report.unexpected), "unrelated pairs were reported", "magenta"),
+        (report.count(Status.LOST), "near-duplicates were LOST by the search", "bold red"),
+    ]
+    for count, what, style in faults:
+        if count:
+            text.append(f"; {count} {what}", style=style)
+    return text.append(".")
+
+
+def edits_table(report: Report) -> Table:
+    """
+    Return a table of the kinds of edit: copies, how many were found, the range of their distances.
+    """
+    table = Table(title="By kind of edit", title_justify="left")
+    table.add_column("edit")
+    table.add_column("what was done")
+    table.add_column("found", justify="right")
+    table.add_column("distance in bits", justify="right")
+    for summary in report.by_edit():
+        bits = "-" if summary.nearest is None else f"{summary.nearest} to {summary.farthest}"
+        found = f"{summary.found} of {summary.copies}"
+        table.add_row(summary.edit, EDIT_KINDS[summary.edit].label, found, bits)
+    return table
+
+
+def verdicts_table(report: Report, *, statuses: Collection[Status] = tuple(Status)) -> Table:
+    """
+    Return a table of the edited copies with one of *statuses*: what became of each, and why.
+    """
+    table = Table(title="Edited copies", title_justify="left")
+    table.add_column("document", overflow="fold")
+    table.add_column("edit", no_wrap=True)
+    table.add_column("bits", justify="right")
+    table.add_column("outcome", no_wrap=True)
+    table.add_column("why", min_width=30)
+    for verdict in report.verdicts:
+        if verdict.status in statuses:
+            table.add_row(
+                Text(verdict.document.id),
+                Text(verdict.document.edit or ""),
+                Text("-" if verdict.distance is None else str(verdict.distance)),
+                Text(verdict.status.value, style=_STATUS_STYLES[verdict.status]),
+                Text(verdict.reason),
+            )
+    return table
+
+
+def groups_table(report: Report) -> Table:
+    """
+    Return a table of the groups: the canonical document, and each member with its distance from the original.
+    """
+    distances = {verdict.document.id: verdict.distance for verdict in report.verdicts}
+    table = Table(title="Groups of near-duplicates", title_justify="left", show_lines=True)
+    table.add_column("canonical", no_wrap=True)
+    table.add_column("begins", no_wrap=True, overflow="ellipsis", max_width=44)
+    table.add_column("near-duplicates (bits from the original)")
+    for group in report.groups:
+        members = Text("\n").join(
+            Text(member.id if distances.get(member.id) is None else f"{member.id} ({distances[member.id]})")
+            for member in group.members
+        )
+        table.add_row(Text(group.canonical.id), Text(_opening(group.canonical)), members)
+    return table
+
+
+def unexpected_table(report: Report) -> Table:
+    """
+    Return a table of the near-duplicates that are copies of different originals; without rows if there are none.
+    """
+    table = Table(title="Near-duplicates nobody planted", title_justify="left")
+    table.add_column("document", no_wrap=True)
+    table.add_column("near-duplicate", no_wrap=True)
+    table.add_column("bits", justify="right")
+    for pair in report.unexpected:
+        table.add_row(Text(pair.id), Text(pair.near_dup_id), Text(str(pair.distance)))
+    return table
+
+
+def diff_panel(before: Document, after: Document, *, distance: int, max_changes: int = 4) -> Panel:
+    """
+    Return a panel with the words that differ between two documents, as excerpts marked `[-removed-]` `{+added+}`.
+
+    Args:
+        before:
+            The original.
+        after:
+            The copy, or any other document.
+        distance:
+            Distance of their fingerprints in bits, for the title.
+        max_changes:
+            Number of changes shown.
+    """
+    diff = word_diff(before.text, after.text, max_changes=max_changes)
+    lines = []
+    for excerpt in diff.excerpts:
+        line = Text()
+        for segment in excerpt:
+            opening, closing, style = _MARKS[segment.change]
+            line.append(f"{opening}{_visible(segment.text)}{closing}", style=style)
+        lines.append(line)
+    if not lines:
+        lines.append(Text("no words differ", style="dim"))
+    if diff.omitted:
+        lines.append(Text(f"and {diff.omitted} more change{'' if diff.omitted == 1 else 's'}", style="dim"))
+    if diff.is_cut:
+        lines.append(Text("(long texts: compared only in part)", style="dim"))
+    bits = "1 bit" if distance == 1 else f"{distance} bits"
+    title = Text(f"{before.id} -> {after.id}, {bits}")
+    label = EDIT_KINDS[after.edit].label if after.edit and after.edit_of == before.id else None
+    return Panel(Text("\n").join(lines), title=title, title_align="left", subtitle=label, subtitle_align="right")
+
+
+def _opening(document: Document) -> str:
+    """
+    Return the title, or for want of one the beginning of the text: more than a column shows, and no more.
+    """
+    return _visible((document.title or document.text)[:80])
+
+
+def _visible(text: str) -> str:
+    """
+    Return *text* on one line, with what would upset a terminal (controls, lone surrogates) made visible.
+    """
+    return "".join(
+        "⏎" if char == "\n" else "\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} else char for char in text
+    )
