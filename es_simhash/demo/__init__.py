@@ -10,7 +10,7 @@ Pure: no server, no printing. `es_simhash.cli` calls it; nothing else may import
 """
 
 from es_simhash.demo.corpus import EDIT_KINDS, Document, EditKind, load_corpus
-from es_simhash.demo.judge import EditSummary, FoundPair, Group, Report, Status, Verdict, judge
+from es_simhash.demo.judge import EditSummary, FoundPair, Group, Member, Report, Status, Verdict, judge
 from es_simhash.demo.render import (
     diff_panel,
     edits_table,
@@ -29,6 +29,7 @@ __all__ = [
     "EditSummary",
     "FoundPair",
     "Group",
+    "Member",
     "Report",
     "Segment",
     "Status",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from es_simhash.demo.corpus import Document
 
-__all__ = ["EditSummary", "FoundPair", "Group", "Report", "Status", "Verdict", "judge"]
+__all__ = ["EditSummary", "FoundPair", "Group", "Member", "Report", "Status", "Verdict", "judge"]
 
 
 class FoundPair(NamedTuple):
@@ -68,6 +68,17 @@ class Verdict:
     reason: str
 
 
+class Member(NamedTuple):
+    """
+    A document of a group, and its distance in bits from the canonical.
+
+    More than max_distance where the two are joined through another document.
+    """
+
+    document: Document
+    distance: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """
@@ -81,7 +92,7 @@ class Group:
     """
 
     canonical: Document
-    members: tuple[Document, ...]
+    members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +165,7 @@ def judge(
 
     Args:
         documents:
-            The corpus: originals, and copies that name theirs.
+            The corpus: originals, and copies that name theirs and come after them.
         pairs:
             (id, near-duplicate's id, distance in bits), as found. Either or both directions; a document found by
             its own text is passed over.
@@ -184,7 +195,11 @@ def judge(
     members: dict[str, list[Document]] = {}
     for document_id, canonical in group_of.items():
         members.setdefault(canonical, []).append(by_id[document_id])
-    groups = tuple(Group(first, tuple(others)) for first, *others in members.values() if others)
+    groups = tuple(
+        Group(first, tuple(Member(other, _distance(first, other, found, fingerprints)) for other in others))
+        for first, *others in members.values()
+        if others
+    )
     strangers = [FoundPair(a, b, distance) for (a, b), distance in found.items() if by_id[a].family != by_id[b].family]
     unexpected = tuple(sorted(strangers, key=lambda pair: (pair.distance, pair.id, pair.near_dup_id)))
     return Report(max_distance, len(by_id), groups, verdicts, unexpected)
@@ -226,6 +241,18 @@ def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> 
     return {document_id: canonical_of[document_id] for document_id in by_id}
 
 
+def _distance(
+    first: Document, second: Document, found: Mapping[tuple[str, str], int], fingerprints: Mapping[str, int | None]
+) -> int | None:
+    """
+    Return the distance as found, else that of the fingerprints; *first* stands before *second* in the corpus.
+    """
+    if (first.id, second.id) in found:
+        return found[first.id, second.id]
+    a, b = fingerprints.get(first.id), fingerprints.get(second.id)
+    return None if a is None or b is None else hamming_distance(a, b)
+
+
 def _verdict(
     copy: Document,
     original: Document,
@@ -239,15 +266,13 @@ def _verdict(
     Return what became of *copy*.
     """
     is_same_text = EDIT_KINDS[copy.edit or ""].is_same_text
-    reported = found.get((original.id, copy.id), found.get((copy.id, original.id)))
-    if reported is not None:
+    distance = _distance(original, copy, found, fingerprints)
+    if (original.id, copy.id) in found:
         status = Status.FOUND if is_same_text else Status.SURPRISE
-        return Verdict(copy, original, status, reported, f"within max_distance {max_distance}")
-    a, b = fingerprints.get(copy.id), fingerprints.get(original.id)
-    if a is None or b is None:
+        return Verdict(copy, original, status, distance, f"within max_distance {max_distance}")
+    if distance is None:
         reason = "a text without features has no fingerprint, and so matches nothing"
         return Verdict(copy, original, Status.MISSED if is_same_text else Status.APART, None, reason)
-    distance = hamming_distance(a, b)
     if distance <= max_distance:
         reason = f"within max_distance {max_distance}, and yet not reported"
         return Verdict(copy, original, Status.LOST, distance, reason)

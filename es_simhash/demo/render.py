@@ -86,15 +86,13 @@ def verdicts_table(report: Report, *, statuses: Collection[Status] = tuple(Statu
     """
     table = Table(title="Edited copies", title_justify="left")
     table.add_column("document", overflow="fold")
-    table.add_column("edit", no_wrap=True)
     table.add_column("bits", justify="right")
-    table.add_column("outcome", no_wrap=True)
-    table.add_column("why", min_width=30)
+    table.add_column("outcome")
+    table.add_column("why", min_width=20)
     for verdict in report.verdicts:
         if verdict.status in statuses:
             table.add_row(
-                Text(verdict.document.id),
-                Text(verdict.document.edit or ""),
+                Text(verdict.document.id).append(f"\n{verdict.document.edit}", style="dim"),
                 Text("-" if verdict.distance is None else str(verdict.distance)),
                 Text(verdict.status.value, style=_STATUS_STYLES[verdict.status]),
                 Text(verdict.reason),
@@ -104,19 +102,17 @@ def verdicts_table(report: Report, *, statuses: Collection[Status] = tuple(Statu
 
 def groups_table(report: Report) -> Table:
     """
-    Return a table of the groups: the canonical document, and each member with its distance from the original.
+    Return a table of the groups: the canonical document, and each member with its distance from it.
     """
-    distances = {verdict.document.id: verdict.distance for verdict in report.verdicts}
     table = Table(title="Groups of near-duplicates", title_justify="left", show_lines=True)
-    table.add_column("canonical", no_wrap=True)
-    table.add_column("begins", no_wrap=True, overflow="ellipsis", max_width=44)
-    table.add_column("near-duplicates (bits from the original)")
+    table.add_column("canonical")
+    table.add_column("near-duplicates (bits)", overflow="fold", min_width=20)
     for group in report.groups:
         members = Text("\n").join(
-            Text(member.id if distances.get(member.id) is None else f"{member.id} ({distances[member.id]})")
-            for member in group.members
+            Text(document.id if distance is None else f"{document.id} ({distance})")
+            for document, distance in group.members
         )
-        table.add_row(Text(group.canonical.id), Text(_opening(group.canonical)), members)
+        table.add_row(Text(f"{group.canonical.id}\n").append(_opening(group.canonical)), members)
     return table
 
 
@@ -167,11 +163,13 @@ def diff_panel(before: Document, after: Document, *, distance: int, max_changes:
     return Panel(Text("\n").join(lines), title=title, title_align="left", subtitle=label, subtitle_align="right")
 
 
-def _opening(document: Document) -> str:
+def _opening(document: Document, *, cells: int = 40) -> Text:
     """
-    Return the title, or for want of one the beginning of the text: more than a column shows, and no more.
+    Return the title, or for want of one the beginning of the text, at most *cells* of the terminal wide.
     """
-    return _visible((document.title or document.text)[:80])
+    text = Text(_visible((document.title or document.text)[: cells + 1]), style="dim")
+    text.truncate(cells, overflow="ellipsis")
+    return text
 
 
 def _visible(text: str) -> str:

@@ -21,6 +21,7 @@ from es_simhash.demo import (
     EDIT_KINDS,
     Change,
     FoundPair,
+    Member,
     Status,
     diff_panel,
     edits_table,
@@ -238,7 +239,7 @@ class TestJudge:
         assert (verdict.status, verdict.distance) == (Status.FOUND, 3)
         (group,) = report.groups
         assert group.canonical is BY_ID["news-zh-01"]
-        assert group.members == (BY_ID["news-zh-01-typo"],)
+        assert group.members == (Member(BY_ID["news-zh-01-typo"], 3),)
         assert report.unexpected == ()
 
     def test_a_document_is_not_its_own_near_duplicate(self):
@@ -252,7 +253,15 @@ class TestJudge:
         pairs = [("news-zh-01", "news-zh-01-typo", 3), ("news-zh-01-reprint", "news-zh-01-typo", 4)]
         report = judge(CORPUS, pairs, fingerprints=far_fingerprints(9), max_distance=8)
         assert only_verdict(report, "news-zh-01-reprint").status is Status.LINKED
-        assert [member.id for member in report.groups[0].members] == ["news-zh-01-typo", "news-zh-01-reprint"]
+        members = [(member.document.id, member.distance) for member in report.groups[0].members]
+        assert members == [("news-zh-01-typo", 3), ("news-zh-01-reprint", 9)]
+
+    def test_a_group_without_its_original(self):
+        """The first copy stands for a group that the original is not in, and distances are counted from it."""
+        pairs = [("mail-en-01-thread", "mail-en-01-reply", 2)]
+        (group,) = judge(CORPUS, pairs, fingerprints=far_fingerprints(9), max_distance=8).groups
+        assert group.canonical is BY_ID["mail-en-01-reply"]
+        assert group.members == (Member(BY_ID["mail-en-01-thread"], 2),)
 
     def test_a_translation_reported_is_a_surprise(self):
         """A translation or paraphrase that is reported, or grouped, is a surprise."""
@@ -463,7 +472,7 @@ class TestRender:
     def test_tables_hold_the_report(self, report):
         """The tables hold what the report says."""
         assert "2 unrelated pairs were reported" in summary_text(report).plain
-        assert "news-zh-01-typo (3)" in rendered(groups_table(report))
+        assert "news-zh-01-typo (3)" in rendered(groups_table(report), width=80)
         assert "1 of 8" in rendered(edits_table(report))
         assert unexpected_table(report).row_count == 2
         assert verdicts_table(report).row_count == len(COPIES)
