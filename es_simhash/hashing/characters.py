@@ -79,7 +79,7 @@ def character_entries(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """
     Return the table's entry for each of *codes*: a replacement or a mark.
     """
-    entries: NDArray[np.uint32] = _tables()[0][codes]
+    entries: NDArray[np.uint32] = _tables()[0].take(codes)
     return entries
 
 
@@ -93,7 +93,8 @@ def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     entries = character_entries(codes)
     if _has_marks(entries):
         entries = _normalise_slowly(codes[entries != UNASSIGNED])
-    return entries[entries != DROPPED]
+    kept: NDArray[np.uint32] = entries[entries != DROPPED]
+    return kept
 
 
 def normalise_batch(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:

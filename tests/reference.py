@@ -1,0 +1,172 @@
+"""
+The slow, obvious oracle: fingerprints in plain Python, one character and one bit at a time.
+
+No numpy and none of the library's own code, but for one question: whether a character existed in Unicode 14.0, which
+only the shipped table knows on a newer Python. The rules of normalisation are spelt out here a second time, from
+docs/schemes.md.
+"""
+
+import hashlib
+import math
+import unicodedata
+from collections import Counter
+from fractions import Fraction
+
+import xxhash
+
+from es_simhash.hashing.characters import COMBINES, UNASSIGNED, character_entries, to_codes
+
+IGNORABLE = [
+    *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+    *range(0x180B, 0x1810),
+    *range(0x200B, 0x2010),
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),
+    *range(0xFE00, 0xFE10),
+    *range(0xFFF0, 0xFFF9),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    *range(0xE0000, 0xE1000),
+]
+
+
+def simhash(hashes, weights=None, bits=64):
+    """Charikar's sum with exact fractions, rounded to multiples of 2**-20."""
+    hashes = list(hashes)
+    weights = [1] * len(hashes) if weights is None else weights
+    fixed = [round(Fraction(weight) * 2**20) for weight in weights]
+    result = 0
+    for bit in range(bits):
+        total = sum(weight if value >> bit & 1 else -weight for value, weight in zip(hashes, fixed, strict=True))
+        if total > 0:
+            result |= 1 << bit
+    return result
+
+
+def hash_bytes(data, name="xxh3_64", seed=0):
+    """One hash by the library that defines it, or by its definition."""
+    if name == "xxh3_64":
+        return xxhash.xxh3_64(data, seed).intdigest()
+    if name == "xxh64":
+        return xxhash.xxh64(data, seed).intdigest()
+    if name == "md5":
+        prefix = seed.to_bytes(8, "little") if seed else b""
+        return int(hashlib.md5(prefix + data).hexdigest()[16:], 16)  # noqa: S324
+    value = 0xCBF29CE484222325 ^ seed
+    for byte in data:
+        value = ((value ^ byte) * 0x100000001B3) % 2**64
+    return value
+
+
+def normalise(text):
+    """NFKC, case folding, NFKC; word characters, and a space for each character that separates words."""
+    entries = character_entries(to_codes(text)).tolist()
+    pieces, run = [[]], 0
+    for character, entry in zip(text, entries, strict=True):
+        if entry == UNASSIGNED:
+            continue
+        pieces[-1].append(character)
+        run = run + 1 if entry == COMBINES else 0
+        if run == 64:
+            pieces.append([])
+            run = 0
+    return "".join(classify(character) for piece in pieces for character in fold("".join(piece)))
+
+
+def fold(text):
+    """NFKC, case folding, NFKC."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def classify(character):
+    """The character, a space where words end, or nothing."""
+    category = unicodedata.category(character)
+    if ord(character) in IGNORABLE or category == "Me":
+        return ""
+    if category[0] in "LN":
+        return character
+    if category[0] == "M":
+        return character if unicodedata.combining(character) in {0, 7, 8, 9, *range(84, 133)} else ""
+    return " "
+
+
+def shingles(text, size):
+    """Counted character shingles of a text, separators taken out."""
+    stripped = normalise(text).replace(" ", "")
+    if len(stripped) < size:
+        return Counter([stripped] if stripped else [])
+    return Counter(stripped[place : place + size] for place in range(len(stripped) - size + 1))
+
+
+def is_unspaced(character):
+    """Whether a character belongs to a script written without spaces."""
+    code = ord(character)
+    ranges = [
+        (0x0E00, 0x0EFF),
+        (0x1000, 0x109F),
+        (0x1780, 0x17FF),
+        (0xA9E0, 0xA9FF),
+        (0xAA60, 0xAA7F),
+        (0x3005, 0x3007),
+        (0x3021, 0x3029),
+        (0x3031, 0x3035),
+        (0x3038, 0x30FF),
+        (0x3105, 0x312F),
+        (0x31A0, 0x31BF),
+        (0x31F0, 0x31FF),
+        (0x3400, 0x4DBF),
+        (0x4E00, 0x9FFF),
+        (0xF900, 0xFAFF),
+        (0x1AFF0, 0x1B16F),
+        (0x20000, 0x3FFFD),
+    ]
+    return any(first <= code <= last for first, last in ranges)
+
+
+def words(text):
+    """Runs of word characters; of scripts without spaces, each character."""
+    spaced = "".join(f" {character} " if is_unspaced(character) else character for character in normalise(text))
+    return [word for word in spaced.split(" ") if word]
+
+
+def word_shingles(text, size):
+    """Counted word shingles of a text, joined by spaces."""
+    found = words(text)
+    if len(found) < size:
+        return Counter([" ".join(found)] if found else [])
+    return Counter(" ".join(found[place : place + size]) for place in range(len(found) - size + 1))
+
+
+def weight(count, weighting):
+    """The weight of a feature that comes several times."""
+    if weighting == "log":
+        return 1 + math.log(min(count, 65536))
+    return count if weighting == "linear" else 1
+
+
+def fingerprint(text, *, name="shingles", size=4, weighting="log", hash="xxh3_64", seed=0):  # noqa: A002
+    """Fingerprint of a text by shingles or words, or None."""
+    if name == "shingles":
+        counts, encoding = shingles(text, size), "utf-32-le"
+    else:
+        counts, encoding = word_shingles(text, size), "utf-8"
+    merged = Counter()
+    for shingle, count in counts.items():
+        merged[hash_bytes(shingle.encode(encoding, "surrogatepass"), hash, seed)] += count
+    if not merged:
+        return None
+    return simhash(merged, [weight(count, weighting) for count in merged.values()])
+
+
+def keywords(text, top=20):
+    """TF-IDF keywords with weights by jieba itself, ranked by fixed-point weight and code points."""
+    import jieba.analyse  # noqa: PLC0415 - loads a dictionary
+
+    found = jieba.analyse.extract_tags(text, topK=None, withWeight=True)
+    ranked = sorted(found, key=lambda item: (-round(item[1], 12), item[0]))
+    return ranked[:top]
+
+
+def distance(a, b):
+    """Bits that differ."""
+    return sum((a >> bit ^ b >> bit) & 1 for bit in range(64))
