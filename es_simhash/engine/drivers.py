@@ -7,10 +7,8 @@ it the dialect's.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from es_simhash.engine.dialects import Dialect
@@ -80,6 +78,8 @@ def _perform_together(calls: Any, concurrency: int, client: Any, dialect: Dialec
 
     if min(len(calls), concurrency) <= 1:
         return [outcome(call) for call in calls]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
     executor = ThreadPoolExecutor(max_workers=min(len(calls), concurrency), thread_name_prefix="es_simhash")
     try:
         return list(executor.map(outcome, calls))
@@ -122,6 +122,8 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
 
 
 async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any:
+    import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
+
     match request:
         case Call():
             return await dialect.call_async(client, request)
@@ -136,6 +138,8 @@ async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any
 
 
 async def _perform_together_async(calls: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+    import asyncio  # noqa: PLC0415
+
     gate = asyncio.Semaphore(max(1, concurrency))
 
     async def outcome(call: Call) -> Any:

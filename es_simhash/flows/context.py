@@ -88,7 +88,7 @@ def check_index(index: Index) -> str | list[str]:
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
         raise TypeError(f"index must be a name or a list of names, not {shorten(index)}")
-    if not names or not all(name.strip(" ,") for name in names):
+    if not names or not all(part.strip() for name in names for part in name.split(",")):
         raise InvalidInputError(f"index {shorten(index)} names no index: give a name, a pattern or a list of them")
     return index if isinstance(index, str) else names
 

@@ -1,0 +1,152 @@
+"""The drivers: both carry out the same flow, and let it clean up when it is broken off."""
+
+import asyncio
+
+import pytest
+
+from es_simhash.engine.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
+from es_simhash.engine.drivers import run, run_async, stream, stream_async
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
+
+
+class Client:
+    """Answers every method with its name and arguments; ``count`` fails."""
+
+    def __init__(self):
+        self.calls = []
+
+    def search(self, **arguments):
+        self.calls.append(arguments)
+        return {"search": arguments}
+
+    def count(self, **arguments):
+        raise OSError("no")
+
+    def clear_scroll(self, **arguments):
+        self.calls.append("cleared")
+        return {}
+
+
+class AsyncClient(Client):
+    """The same, awaited."""
+
+    async def search(self, **arguments):
+        await asyncio.sleep(0)
+        return super().search(**arguments)
+
+    async def count(self, **arguments):
+        return super().count(**arguments)
+
+    async def clear_scroll(self, **arguments):
+        await asyncio.sleep(0)
+        return super().clear_scroll(**arguments)
+
+
+def everything():
+    """A flow that yields each kind of request."""
+    first = yield Call("search", {"index": "a"})
+    yield Wait(0)
+    total = yield Compute(sum, ([1, 2],))
+    many = yield Together([Call("search", {"index": str(n)}) for n in range(5)] + [Call("count")], concurrency=2)
+    yield Emit("item")
+    try:
+        yield Call("count")
+    except OSError as error:
+        return first, total, [each if isinstance(each, dict) else type(each) for each in many], str(error)
+
+
+EXPECTED = (
+    {"search": {"index": "a"}},
+    3,
+    [{"search": {"index": str(n)}} for n in range(5)] + [OSError],
+    "no",
+)
+
+
+def test_sync_and_async_give_the_same():
+    """Calls, waits, computations, groups of calls, and failures thrown in."""
+    assert run(everything(), Client(), ELASTICSEARCH) == EXPECTED
+    assert asyncio.run(run_async(everything(), AsyncClient(), ELASTICSEARCH)) == EXPECTED
+
+
+def holding(log):
+    """A flow that gives something back at its end, however it ends."""
+    try:
+        for n in range(10):
+            yield Emit(n)
+    except BaseException as error:
+        log.append(type(error).__name__)
+        raise
+    finally:
+        yield Call("clear_scroll")
+
+
+def test_closing_a_stream_early_reaches_the_flow():
+    """Its ``finally`` still makes its call."""
+    client, log = Client(), []
+    items = stream(holding(log), client, OPENSEARCH)
+    assert next(items) == 0
+    items.close()
+    assert (client.calls, log) == (["cleared"], ["GeneratorExit"])
+
+
+def test_closing_an_async_stream_early_reaches_the_flow():
+    """The same on asyncio."""
+    client, log = AsyncClient(), []
+
+    async def main():
+        items = stream_async(holding(log), client, OPENSEARCH, result=[])
+        assert await anext(items) == 0
+        await items.aclose()
+
+    asyncio.run(main())
+    assert (client.calls, log) == (["cleared"], ["GeneratorExit"])
+
+
+def test_a_cancelled_task_still_gives_back():
+    """The cancellation goes on afterwards."""
+    client = AsyncClient()
+
+    def flow():
+        try:
+            yield Wait(60)
+        finally:
+            yield Call("clear_scroll")
+
+    async def main():
+        task = asyncio.create_task(run_async(flow(), client, OPENSEARCH))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert client.calls == ["cleared"]
+
+
+def test_a_failure_passes_through_unchanged():
+    """The very exception of the client."""
+
+    def flow():
+        yield Call("count")
+
+    with pytest.raises(OSError, match="no"):
+        run(flow(), Client(), ELASTICSEARCH)
+    with pytest.raises(OSError, match="no"):
+        asyncio.run(run_async(flow(), AsyncClient(), ELASTICSEARCH))
+
+
+def test_the_dialect_is_told_by_the_class():
+    """Also of a subclass, and of the package's other names; a name overrides; nothing known is refused."""
+    elastic = type("Elasticsearch", (), {"__module__": "elasticsearch8._sync.client"})
+    mine = type("Mine", (elastic,), {"__module__": "mine"})
+    opensearch = type("AsyncOpenSearch", (), {"__module__": "opensearchpy._async.client"})
+    assert find_dialect(mine()) is ELASTICSEARCH
+    assert find_dialect(opensearch()) is OPENSEARCH
+    assert find_dialect(Client(), "opensearch") is OPENSEARCH
+    assert (is_async_client(mine()), is_async_client(opensearch())) == (False, True)
+    with pytest.raises(TypeError, match="pass dialect="):
+        find_dialect(Client())
+    with pytest.raises(InvalidInputError, match="solr"):
+        find_dialect(Client(), "solr")

@@ -1,0 +1,327 @@
+"""The lookup flow: what it asks for, and what it makes of answers that are not whole."""
+
+import pytest
+
+from es_simhash import (
+    DEFAULT_SCHEME,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    SchemeMismatchError,
+    build_mapping,
+    fingerprint_fields,
+    get_scheme,
+)
+from es_simhash.flows.context import Context
+from es_simhash.flows.find import FIRST_PAGE, Options, find, find_many, find_of
+from tests.flows.by_hand import ServerError, drive
+
+WHOLE = {"total": 1, "successful": 1, "failed": 0}
+
+
+def hit(number, fingerprint):
+    value = fingerprint_fields(fingerprint)["simhash"]["fingerprint"]
+    return {"_index": "i", "_id": str(number), "fields": {"simhash.fingerprint": [value]}, "sort": [number]}
+
+
+class Index:
+    """Answers calls as an index does that holds *fingerprints*."""
+
+    def __init__(self, fingerprints, *, window=10_000, has_shard_doc=True, mapping=None, has_pit=True):
+        self.hits = [hit(n, each) for n, each in enumerate(fingerprints)]
+        self.window = window
+        self.has_shard_doc = has_shard_doc
+        self.has_pit = has_pit
+        self.mapping = mapping or build_mapping()
+        self.shards = [WHOLE]
+        self.open = set()
+
+    def __call__(self, call):
+        return getattr(self, call.api)(**call.arguments)
+
+    def get_mapping(self, index):
+        return {"i": {"mappings": self.mapping}}
+
+    def search(self, body, index=None, scroll=None):
+        if body["size"] > self.window:
+            return ServerError(400, "Result window is too large, from + size must be ... [index.max_result_window]")
+        if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
+            return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")
+        after = body.get("search_after", [-1])[0]
+        hits = [each for each in self.hits if each["sort"][0] > after][: body["size"]]
+        shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
+        answer = {"_shards": shards, "timed_out": False, "hits": {"hits": hits}}
+        if scroll:
+            self.open.add("scroll")
+            self.rest = self.hits[len(hits) :]
+            self.page = body["size"]
+            answer["_scroll_id"] = "s"
+        return answer
+
+    def scroll(self, body):
+        hits, self.rest = self.rest[: self.page], self.rest[self.page :]
+        return {"_shards": WHOLE, "timed_out": False, "hits": {"hits": hits}, "_scroll_id": "s"}
+
+    def clear_scroll(self, body):
+        self.open.discard("scroll")
+        return {}
+
+    def open_point_in_time(self, index, keep_alive):
+        if not self.has_pit:
+            return ServerError(405, "no")
+        self.open.add("pit")
+        return {"id": "p", "_shards": WHOLE}
+
+    def close_point_in_time(self, body):
+        self.open.discard("pit")
+        return {}
+
+    def msearch(self, body):
+        return {"responses": [{**self.search(line), "status": 200} for line in body[1::2]]}
+
+
+def look(index, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
+    context = context or Context()
+    flow = find(context, "i", None, fingerprint, Options(**options))
+    return drive(flow, index, fail_at=fail_at, failure=failure)
+
+
+def test_one_search_when_candidates_fit():
+    """The mapping once, then one request a lookup."""
+    context = Context()
+    index = Index([0, 1, 2**64 - 1])
+    found, calls, _ = look(index, context=context)
+    assert [(each.id, each.distance) for each in found] == [("0", 0), ("1", 1)]
+    assert [call.api for call in calls] == ["get_mapping", "search"]
+    assert found.complete
+    assert found.scheme == get_scheme(DEFAULT_SCHEME)
+    _, calls, _ = look(index, context=context)
+    assert [call.api for call in calls] == ["search"]
+
+
+def test_the_mapping_is_asked_for_again_after_a_minute():
+    """Somebody may have replaced the index."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    look(Index([]), context=context)
+    now[0] = 61.0
+    _, calls, _ = look(Index([]), context=context)
+    assert calls[0].api == "get_mapping"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"has_shard_doc": False}, {"has_pit": False}, {"window": 7}, {"window": 7, "has_pit": False}]
+)
+def test_every_candidate_is_read_whatever_the_page(options):
+    """Past one page, with or without a point in time, with a small window: the last hit is found."""
+    count = FIRST_PAGE + 503
+    index = Index([0] * count, **options)
+    found, _, _ = look(index)
+    assert len(found) == found.candidates == count
+    assert found.complete
+    assert not index.open
+
+
+def test_the_nearest_are_kept_when_fewer_are_wanted():
+    """``size`` cuts after all candidates were rescored."""
+    index = Index([3] * (FIRST_PAGE + 1) + [0])
+    found, _, _ = look(index, size=1)
+    assert [each.distance for each in found] == [0]
+
+
+@pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])
+@pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt(), ConnectionError("gone")])
+def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
+    """Whatever step fails, the error comes out and the point in time or scroll is given back."""
+    fresh = Index([0] * (FIRST_PAGE * 2), **options)
+    _, calls, _ = look(fresh)
+    steps_that_may_fail_silently = {"close_point_in_time", "clear_scroll"}
+    for step, call in enumerate(calls):
+        index = Index([0] * (FIRST_PAGE * 2), **options)
+        if call.api in steps_that_may_fail_silently and isinstance(failure, Exception):
+            found, _, _ = look(index, fail_at=step, failure=failure)
+            assert found.complete
+            continue
+        with pytest.raises(type(failure)):
+            look(index, fail_at=step, failure=failure)
+        if call.api not in steps_that_may_fail_silently:
+            assert not index.open, (step, call.api)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"_shards": {"total": 2, "failed": 1}}, "1 of 2 shards failed"),
+        ({"_shards": {"total": 0, "failed": 0}}, "no shard was searched"),
+        ({"_shards": WHOLE, "timed_out": True}, "timed out"),
+        ({"_shards": WHOLE, "terminated_early": True}, "terminated early"),
+        ({"_shards": WHOLE, "_clusters": {"total": 2, "skipped": 1}}, "1 of 2 clusters skipped"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_an_error(answer, words):
+    """It carries what was found; a caller may ask for that, marked."""
+
+    class Broken(Index):
+        def search(self, **arguments):
+            return {**super().search(**arguments), **answer}
+
+    with pytest.raises(IncompleteSearchError, match=words) as caught:
+        look(Broken([0]))
+    assert len(caught.value.results) == 1
+    found, _, _ = look(Broken([0]), on_incomplete="return")
+    assert (len(found), found.complete) == (1, False)
+    assert words in found.reasons[0]
+
+
+def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
+    """The first pages were whole, a later one was not."""
+    index = Index([0] * 12_000)
+    index.shards = [WHOLE, WHOLE, {"total": 2, "failed": 1}, WHOLE]
+    with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
+        look(index)
+
+
+def test_blocks_without_a_fingerprint_are_told():
+    """Such a document cannot be judged, so the answer is not complete."""
+    index = Index([0, 0])
+    del index.hits[1]["fields"]
+    with pytest.raises(IncompleteSearchError, match="no simhash.fingerprint"):
+        look(index)
+
+
+def test_a_mapping_without_our_fields_is_refused():
+    """With what to do."""
+    with pytest.raises(MappingError, match="put_mapping"):
+        look(Index([], mapping={"properties": {"body": {"type": "text"}}}))
+
+
+def test_dynamic_mapping_is_refused():
+    """Blocks mapped as text would lose near-duplicates silently."""
+    text = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+    mapping = build_mapping()
+    mapping["properties"]["simhash"]["properties"]["block2"] = text
+    with pytest.raises(MappingError, match=r"simhash.block2 is mapped as 'text'"):
+        look(Index([], mapping=mapping))
+
+
+def test_another_scheme_is_refused_by_name():
+    """Both are named."""
+    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles-1") as caught:
+        look(Index([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="shingles-1"))
+    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "shingles-1")
+
+
+def test_who_may_not_read_the_mapping_names_the_scheme():
+    """And is told so."""
+
+    class Closed(Index):
+        def get_mapping(self, index):
+            return ServerError(403, "not you")
+
+    with pytest.raises(ServerError) as caught:
+        look(Closed([0]))
+    assert "pass scheme=" in caught.value.__notes__[0]
+    found, _, _ = look(Closed([0]), context=Context(wanted="shingles"))
+    assert len(found) == 1
+
+
+def test_other_clusters_want_a_scheme():
+    """Their mappings cannot be read."""
+    options = Options()
+    with pytest.raises(InvalidInputError, match="another cluster"):
+        drive(find(Context(), "far:i", None, 0, options), Index([0]))
+    found, calls, _ = drive(find(Context(wanted="shingles"), "far:i", None, 0, options), Index([0]))
+    assert (len(found), [call.api for call in calls]) == (1, ["search"])
+
+
+def test_many_keep_their_order_and_their_failures():
+    """No text, no text at all, and a search that is refused."""
+
+    class Refusing(Index):
+        def msearch(self, body):
+            answers = super().msearch(body)
+            answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
+            return answers
+
+    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], Options()), Refusing([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "TypeError", "SearchFailedError"]
+    assert found[3].status == 404
+
+
+def test_one_refused_for_load_is_searched_alone():
+    """A full queue hits one element of the batch; the others are not sunk, and it gets its answer."""
+
+    class Busy(Index):
+        def msearch(self, body):
+            answers = super().msearch(body)
+            answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
+            return answers
+
+    found, calls, _ = drive(find_many(Context(), "i", ["a text", "another"], Options(max_distance=64)), Busy([0]))
+    assert [len(each) for each in found] == [1, 1]
+    assert [call.api for call in calls] == ["get_mapping", "msearch", "search"]
+
+
+def test_of_a_document_leaves_it_out():
+    """Also where fewer are wanted than there are."""
+    found, _, _ = drive(find_of(Context(), "i", "0", Options(size=1)), _OnlyById([0, 1]))
+    assert [each.id for each in found] == ["1"]
+
+
+class _OnlyById(Index):
+    def search(self, body, index=None, **rest):
+        wanted = body["query"].get("ids", {}).get("values")
+        answer = super().search(body, index)
+        if wanted:
+            answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
+        return answer
+
+
+def test_of_a_document_that_is_not_there():
+    """Or that has no fingerprint: told apart."""
+    with pytest.raises(InvalidInputError, match="no document 'x'"):
+        drive(find_of(Context(), "i", "x", Options()), _OnlyById([0]))
+    index = _OnlyById([0])
+    del index.hits[0]["fields"]
+    with pytest.raises(InvalidInputError, match="no fingerprint"):
+        drive(find_of(Context(), "i", "0", Options()), index)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"max_distance": -1}, InvalidInputError),
+        ({"max_distance": 65}, InvalidInputError),
+        ({"max_distance": 3.0}, TypeError),
+        ({"size": 0}, InvalidInputError),
+        ({"size": True}, TypeError),
+        ({"filter": "lang:en"}, TypeError),
+        ({"filter": [1]}, TypeError),
+        ({"filter": {"term": {}, "range": {}}}, InvalidInputError),
+        ({"exclude_ids": "7"}, TypeError),
+        ({"on_incomplete": "ignore"}, InvalidInputError),
+    ],
+)
+def test_wrong_options_are_refused(options, error):
+    """Before any request."""
+    with pytest.raises(error):
+        Options(**options)
+
+
+@pytest.mark.parametrize(
+    ("index", "error"), [("", InvalidInputError), ([], InvalidInputError), ("a,,b", InvalidInputError), (3, TypeError)]
+)
+def test_an_empty_name_is_not_every_index(index, error):
+    """A server takes an empty name for all there are."""
+    with pytest.raises(error):
+        drive(find(Context(), index, None, 0, Options()), Index([]))
+
+
+@pytest.mark.parametrize(
+    ("text", "fingerprint", "error"),
+    [("a", 1, TypeError), (None, None, TypeError), (3, None, TypeError), (None, 2**64, InvalidInputError)],
+)
+def test_exactly_one_question(text, fingerprint, error):
+    """A text or a fingerprint."""
+    with pytest.raises(error):
+        drive(find(Context(), "i", text, fingerprint, Options()), Index([]))
