@@ -96,7 +96,7 @@ def java_homes(environment: Mapping[str, str], places: tuple[str, ...] = USUAL_P
     """
     if environment.get("JAVA_HOME"):
         yield Path(environment["JAVA_HOME"])
-    command = shutil.which("java", path=environment.get("PATH"))
+    command = shutil.which("java", path=environment.get("PATH", ""))
     if command:
         yield Path(command).resolve().parent.parent
     for place in places:

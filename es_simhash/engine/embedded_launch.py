@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from es_simhash.engine.embedded_artifacts import Release
 
-__all__ = ["check_settings", "child_config", "choose_java", "port_range", "prepare_home", "read_port"]
+__all__ = ["check_heap", "check_settings", "child_config", "choose_java", "port_range", "prepare_home", "read_port"]
 
 # Below the ports that systems hand out to outgoing connections: a client that keeps trying a dead server's port from
 # there could end up connected to itself.
@@ -60,6 +60,21 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise TypeError(f"setting {shorten(key)} must be a str, a number, a bool or a list, not {type(value).__name__}")
+
+
+def check_heap(heap: str) -> str:
+    """
+    Return *heap*, the size of a JVM's heap, ``"512m"`` for example.
+
+    Raises:
+        TypeError: If it is not a string.
+        InvalidInputError: If it is not a number with a unit.
+    """
+    if not isinstance(heap, str):
+        raise TypeError(f"heap must be a str, not {type(heap).__name__}")
+    if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
+        raise InvalidInputError(f'heap must be a size such as "512m" or "2g", not {shorten(heap)}')
+    return heap
 
 
 def choose_java(release: Release, jvm: str | None) -> Java:
@@ -159,8 +174,6 @@ def child_config(
         settings:
             Settings of the node, over the defaults here.
     """
-    if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
-        raise InvalidInputError(f'heap must be a size such as "512m" or "2g", not {shorten(heap)}')
     jars = [str(path) for path in fetch(release.jars)]
     options = [
         f"-Xms{heap}",

