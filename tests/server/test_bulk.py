@@ -1,0 +1,197 @@
+"""The ingest helper inside the clients' own bulk helpers, and the clients' own errors, on real servers."""
+
+import asyncio
+import importlib
+
+import pytest
+
+from es_simhash import SimHashClient, to_hex, with_fingerprints
+from es_simhash.hashing import fingerprint
+from tests.server.conftest import make_client
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+OTHER = "Shares fell sharply after the company cut its forecast for the coming year."
+ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
+
+
+def helpers_of(client):
+    return importlib.import_module(f"{type(client).__module__.partition('.')[0]}.helpers")
+
+
+def stored(server, index, id_):
+    return server.request("GET", f"/{index}/_doc/{id_}", missing_ok=True)["_source"].get("simhash")
+
+
+def hex_of(text):
+    return to_hex(fingerprint(text))
+
+
+@pytest.mark.parametrize("name", ["bulk", "streaming_bulk", "parallel_bulk"])
+def test_the_sync_helpers_take_it(server, index, sync_client, name):
+    """Each of the three, wrapped around the actions the user already has."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    actions = [{"_index": index, "_id": str(n), "body": f"{TEXT} {n}"} for n in range(30)]
+    outcome = getattr(helpers_of(sync_client), name)(sync_client, simhash.with_fingerprints(index, actions))
+    assert len(list(outcome)) == (2 if name == "bulk" else 30)
+    assert stored(server, index, "7")["fingerprint"] == hex_of(f"{TEXT} 7")
+
+
+def test_the_async_helper_takes_it(server, index, async_client, runner):
+    """From a list and from an async source."""
+
+    async def source():
+        yield {"_index": index, "_id": "2", "body": OTHER}
+
+    async def main():
+        from es_simhash import AsyncSimHashClient
+
+        simhash = AsyncSimHashClient(async_client)
+        await simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        bulk = helpers_of(async_client).async_bulk
+        first = simhash.with_fingerprints(index, [{"_index": index, "_id": "1", "body": TEXT}])
+        assert (await bulk(async_client, first))[0] == 1
+        assert (await bulk(async_client, simhash.with_fingerprints(index, source())))[0] == 1
+        plain = with_fingerprints([{"_index": index, "_id": "3", "body": TEXT}], text_field="body")
+        assert (await bulk(async_client, plain))[0] == 1
+
+    runner.run(main())
+    assert [stored(server, index, n)["fingerprint"] for n in "123"] == [hex_of(TEXT), hex_of(OTHER), hex_of(TEXT)]
+
+
+def test_updates_keep_fingerprint_and_text_together(server, index, sync_client):
+    """What the stored document says after partial updates, upserts, clearing and a delete."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    helpers = helpers_of(sync_client)
+
+    def write(*actions):
+        actions = [{"_index": index, **action} for action in actions]
+        helpers.bulk(sync_client, simhash.with_fingerprints(index, actions))
+
+    write({"_id": "1", "body": TEXT, "views": 1}, {"_id": "2", "body": TEXT}, {"_id": "3", "body": TEXT})
+    write(
+        {"_op_type": "update", "_id": "1", "doc": {"body": OTHER}},
+        {"_op_type": "update", "_id": "2", "doc": {"body": ""}},
+        {"_op_type": "update", "_id": "3", "doc": {"views": 5}},
+        {"_op_type": "update", "_id": "4", "doc": {"body": TEXT}, "doc_as_upsert": True},
+        {"_op_type": "update", "_id": "5", "doc": {"body": OTHER}, "upsert": {"body": TEXT}},
+    )
+    assert stored(server, index, "1")["fingerprint"] == hex_of(OTHER)
+    assert stored(server, index, "2") is None
+    assert stored(server, index, "3")["fingerprint"] == hex_of(TEXT)
+    assert [stored(server, index, n)["fingerprint"] for n in "45"] == [hex_of(TEXT)] * 2
+    server.request("POST", f"/{index}/_refresh")
+    assert {each.id for each in simhash.find_near_dups(index, TEXT)} == {"3", "4", "5"}
+    write({"_op_type": "update", "_id": "2", "doc": {"body": TEXT}}, {"_op_type": "delete", "_id": "3"})
+    assert stored(server, index, "2")["fingerprint"] == hex_of(TEXT)
+
+
+def test_a_script_clears_the_fingerprint_it_may_falsify(opensearch, runner):
+    """Where the server has Painless: the fields go, the script does its work."""
+    import uuid
+
+    index = f"test-{uuid.uuid4().hex}"
+    client = make_client(opensearch)
+    try:
+        simhash = SimHashClient(client)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+        script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
+        [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
+        assert report.action == "written"
+        assert "backfill" in report.reason
+        assert opensearch.request("GET", f"/{index}/_doc/1")["_source"] == {"body": OTHER}
+    finally:
+        opensearch.remove(index)
+        client.close()
+
+
+def test_one_refused_document_does_not_keep_the_others_out(server, index, simhash):
+    """A mapping conflict is named; everything before and after it is written."""
+    simhash.create_index(index, text_field="body", mappings={"properties": {"n": {"type": "integer"}}})
+    documents = [{"_id": str(n), "n": "no number" if n == 3 else n, "body": TEXT} for n in range(6)]
+    reports = list(simhash.ingest(index, [*documents, "not json", {"_op_type": "guess"}]))
+    assert [report.action for report in reports] == ["written"] * 3 + ["refused"] + ["written"] * 2 + ["refused"] * 2
+    assert "no number" in reports[3].reason or "integer" in reports[3].reason
+    assert [report.position for report in reports] == list(range(8))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 5
+
+
+def test_a_read_only_index_refuses_by_name(server, index, simhash):
+    """Each document is reported, none is half-written, and it works again when the block is lifted."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    reports = list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+    assert [report.action for report in reports] == ["refused"]
+    assert "blocked" in reports[0].reason
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    assert [report.action for report in simhash.ingest(index, [{"_id": "1", "body": TEXT}])] == ["written"]
+
+
+def test_a_missing_index_is_not_created_by_accident(server, index, simhash):
+    """Ingest into an index without our mapping would guess its types: it is refused before anything is written."""
+    with pytest.raises(Exception, match="no such index"):
+        list(simhash.ingest(index, [{"_id": "1", "body": TEXT}], text_field="body"))
+    assert server.request("GET", f"/{index}", missing_ok=True) is None
+
+
+def test_a_source_that_breaks_loses_nothing(server, index, simhash):
+    """What it gave before is written and reported; then its error."""
+
+    def source():
+        yield {"_id": "1", "body": TEXT}
+        yield {"_id": "2", "body": TEXT}
+        raise OSError("disk gone")
+
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    with pytest.raises(OSError, match="disk gone"):
+        list(simhash.ingest(index, source()))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 2
+
+
+def test_a_server_that_is_down(index):
+    """The client's own error, for both products."""
+    import elasticsearch
+    import opensearchpy
+
+    nowhere = "http://127.0.0.1:9"
+    for client in (elasticsearch.Elasticsearch(nowhere, max_retries=0), opensearchpy.OpenSearch([nowhere], max_retries=0)):
+        with client, pytest.raises(Exception, match="[Cc]onnection"):
+            SimHashClient(client).find_near_dups(index, TEXT)
+
+
+def test_a_client_of_the_wrong_kind(sync_client, async_client):
+    """Sync and async are told apart at once."""
+    from es_simhash import AsyncSimHashClient
+
+    with pytest.raises(TypeError, match="use AsyncSimHashClient"):
+        SimHashClient(async_client)
+    with pytest.raises(TypeError, match="use SimHashClient"):
+        AsyncSimHashClient(sync_client)
+
+
+def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
+    """The point in time is closed, whenever the task is cancelled."""
+    from es_simhash import AsyncSimHashClient
+    from tests.server.test_lookup import fill, open_contexts
+
+    simhash = AsyncSimHashClient(async_client)
+
+    async def main():
+        for delay in (0.01, 0.05, 0.1, 0.2):
+            task = asyncio.create_task(simhash.find_near_dups(index, fingerprint=7))
+            await asyncio.sleep(delay)
+            task.cancel()
+            await asyncio.wait([task])
+
+    runner.run(simhash.create_index(index, settings=ONE_SHARD))
+    fill(server, index, [7] * 11_000)
+    runner.run(main())
+    for _ in range(50):  # a request cut off in flight may still be running on the server
+        if open_contexts(server) == 0:
+            break
+        runner.run(asyncio.sleep(0.1))
+    assert open_contexts(server) == 0
