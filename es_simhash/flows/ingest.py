@@ -39,6 +39,8 @@ class Written:
             ``"written"`` or ``"refused"``.
         reason:
             Why it was refused, or was written without a fingerprint it should have; else ``None``.
+        fingerprinted:
+            Whether it was sent with a fingerprint: a document without text, or without features, is not.
     """
 
     position: int
@@ -46,6 +48,7 @@ class Written:
     index: str | None
     action: str
     reason: str | None = None
+    fingerprinted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -55,6 +58,7 @@ class Written:
             "index": self.index,
             "action": self.action,
             "reason": self.reason,
+            "fingerprinted": self.fingerprinted,
         }
 
 
@@ -106,7 +110,8 @@ def ingest(
         sent = iter((yield from send_bulk([each for each in operations if isinstance(each, Operation)])))
         for operation in operations:
             outcome = next(sent) if isinstance(operation, Operation) else operation
-            yield Emit(_report(position, outcome, problems.pop(position, None)))
+            has_fingerprint = isinstance(operation, Operation) and _has_fingerprint(operation, context.prefix)
+            yield Emit(_report(position, outcome, problems.pop(position, None), has_fingerprint))
             position += 1
         if failure is not None:
             raise failure
@@ -149,6 +154,14 @@ def _operation(action: Any, index: str) -> Operation | Outcome:
         return Outcome(None, index, 400, str(error))
 
 
-def _report(position: int, outcome: Outcome, problem: str | None) -> Written:
+def _has_fingerprint(operation: Operation, prefix: str) -> bool:
+    body = operation.body
+    if operation.kind == "update" and isinstance(body, Mapping):
+        body = body.get("doc")
+    held = body.get(prefix) if isinstance(body, Mapping) else None
+    return isinstance(held, Mapping) and "fingerprint" in held
+
+
+def _report(position: int, outcome: Outcome, problem: str | None, has_fingerprint: bool) -> Written:  # noqa: FBT001
     action = "written" if outcome.is_done else "refused"
-    return Written(position, outcome.id, outcome.index, action, outcome.error or problem)
+    return Written(position, outcome.id, outcome.index, action, outcome.error or problem, has_fingerprint)
