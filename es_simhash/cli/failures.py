@@ -1,0 +1,132 @@
+"""
+An exception as one line that says what failed, and what to do.
+
+Knows the exceptions of both search clients by the names of their classes, so that neither has to be imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from es_simhash.errors import IncompleteSearchError, SimHashError, shorten
+from es_simhash.flows.protocol import error_text, status_of
+
+__all__ = ["describe"]
+
+_CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
+_LONGEST = 500
+
+
+def describe(error: BaseException, *, url: str | None = None) -> str:
+    """
+    Return *error* as one line for the user of the command line.
+
+    Args:
+        error:
+            Whatever ended a command, or one part of its work.
+        url:
+            The server spoken to, for the message.
+    """
+    return _one_line(_describe(error, url or "the server"))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def _describe(error: BaseException, server: str) -> str:
+    if isinstance(error, IncompleteSearchError) and error.reasons:
+        return (
+            f"near-duplicates may be missing: {'; '.join(error.reasons)}: check the index name and the server's "
+            "health, then ask again"
+        )
+    if isinstance(error, SimHashError):
+        return str(error)
+    if any(cls.__module__.partition(".")[0] in _CLIENT_MODULES for cls in type(error).__mro__):
+        return _describe_client_error(error, server)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: give less text at once"
+    return (
+        f"unexpected {type(error).__name__}: {error} (this is a fault of es-simhash: set ES_SIMHASH_DEBUG=1 to see "
+        "where, and report it)"
+    )
+
+
+def _describe_client_error(error: BaseException, server: str) -> str:
+    names = {cls.__name__ for cls in type(error).__mro__}
+    status = status_of(error)
+    if names & {"TlsError", "SSLError"}:
+        return (
+            f"{server} does not prove who it is: {_cause(error)}; set ES_SIMHASH_CA_FILE to the certificate of its "
+            "authority, or see whether the URL should begin with http://"
+        )
+    if "ConnectionTimeout" in names:
+        return f"{server} did not answer in time: see whether it is overloaded, or give a larger --timeout"
+    if status is None:
+        return (
+            f"cannot reach {server}: {_cause(error)}; start the server, or give its address by --url or ES_SIMHASH_URL "
+            "(a local one: es-simhash serve)"
+        )
+    return _describe_status(error, status, server)
+
+
+def _describe_status(error: BaseException, status: int, server: str) -> str:
+    text = error_text(error)
+    reason = _reason(error)
+    if status == 400 and ("media_type_header" in text or "compatible-with" in text):
+        return (
+            f"{server} is an Elasticsearch 8, and the Python client here is for 9: pip install 'elasticsearch>=8.12,<9'"
+        )
+    if "index_closed_exception" in text:
+        return f"{reason}: open the index (POST INDEX/_open) and try again"
+    if "resource_already_exists_exception" in text:
+        return f"{reason}: choose another name, or add the fields to it with es-simhash create --existing"
+    if "cluster_block_exception" in text:
+        return f"{reason}: the index is blocked (read-only, or the disk is full); lift the block and try again"
+    if status == 401:
+        return (
+            f"{server} refuses the login (401): set ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY, "
+            "to ones that are right"
+        )
+    if status == 403:
+        return f"{server} does not allow this (403): {reason}; use a login with rights on the index"
+    if "index_not_found_exception" in text:
+        return f"{reason}: check the name, or create it with es-simhash create"
+    if status == 429 or status >= 500:
+        return f"{server} cannot serve this now ({status}): {reason}; try again when it is less busy, or see its log"
+    return f"{server} refused the request ({status}): {reason}"
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the server said, as type and reason where it says so."""
+    body: Any = getattr(error, "body", None)
+    if body is None:
+        body = getattr(error, "info", None)
+    details = body.get("error") if isinstance(body, Mapping) else body
+    if isinstance(details, Mapping):
+        causes = [details, *(details.get("root_cause") or [])[:1]]
+        said = [f"{cause.get('reason')}" for cause in causes if isinstance(cause, Mapping) and cause.get("reason")]
+        return "; ".join(dict.fromkeys(said)) or str(details.get("type"))
+    return str(details or error)
+
+
+def _cause(error: BaseException) -> str:
+    message = getattr(error, "message", None)
+    # opensearch-py: (status, message, the exception behind it).
+    if not isinstance(message, str) or message == "N/A":
+        message = str(error.args[1] if len(error.args) > 1 else error)
+    for word, plain in (
+        ("refused", "connection refused"),
+        ("Name or service not known", "no such host"),
+        ("Failed to resolve", "no such host"),
+        ("Temporary failure in name resolution", "the host's name cannot be resolved"),
+        ("CERTIFICATE_VERIFY_FAILED", "its certificate cannot be verified"),
+        ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
+    ):
+        if word in message:
+            return plain
+    return message

@@ -1,0 +1,34 @@
+"""
+A command with a manual entry: its help ends with examples, and ``docs/cli.md`` shows the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+__all__ = ["Manual"]
+
+
+class Manual(click.Command):
+    """
+    A command that brings examples of its use.
+
+    Args:
+        examples:
+            Lines of a shell, each a whole example.
+        settings:
+            As for ``click.Command``.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str], **settings: Any) -> None:  # noqa: D107
+        super().__init__(*args, **settings)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
+        """Write the examples, each on a line of its own, never wrapped, so that they can be copied."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")

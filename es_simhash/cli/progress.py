@@ -1,0 +1,69 @@
+"""
+How far a long command is: a bar on stderr with rate and time left.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from es_simhash.cli.output import console
+
+__all__ = ["Tracker"]
+
+_STEP_SECONDS = 0.1
+
+
+class Tracker:
+    """
+    A bar on stderr, as a context manager; where stderr is no terminal, nothing.
+
+    Args:
+        description:
+            What is being done.
+        total:
+            The whole work, in bytes; ``None`` where it is not known.
+    """
+
+    def __init__(self, description: str, *, total: int | None) -> None:  # noqa: D107 -- the class tells
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
+
+        screen = console(stderr=True)
+        self.documents = 0
+        self._started = self._shown = time.monotonic()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[documents]} documents, {task.fields[rate]}/s"),
+            TimeRemainingColumn(compact=True),
+            console=screen,
+            disable=not screen.is_terminal,
+            transient=True,
+        )
+        self._task = self._progress.add_task(description, total=total, documents="0", rate="0")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def advance(self, documents: int, *, completed: int) -> None:
+        """
+        Count *documents* more, and show that *completed* bytes of the total are done; seldom enough to cost nothing.
+        """
+        self.documents += documents
+        if time.monotonic() - self._shown >= _STEP_SECONDS:
+            self._shown = time.monotonic()
+            rate = self.documents / self.seconds
+            self._progress.update(self._task, completed=completed, documents=f"{self.documents:,}", rate=f"{rate:,.0f}")

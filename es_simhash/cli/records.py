@@ -1,0 +1,219 @@
+"""
+Documents from files: JSON Lines and CSV, plain or gzip, and the same from stdin; one at a time, in constant memory.
+
+A line that cannot be read is told as such and does not keep the next one from being read. What is done with the
+documents is the commands' business.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, NoReturn
+
+from es_simhash.cli.texts import STDIN
+from es_simhash.errors import InvalidInputError, shorten
+
+__all__ = ["Format", "Reader", "Record"]
+
+Format = Literal["auto", "jsonl", "csv", "tsv"]
+
+LONGEST_LINE = 100 * 1024 * 1024
+"""
+Bytes of one line that are held at once. No server takes a larger document by default (http.max_content_length).
+"""
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """
+    One document of a file, or one line of it that is none.
+
+    Attributes:
+        file:
+            Name of the file; ``-`` for stdin.
+        line:
+            Number of the line that it ends on, from 1.
+        value:
+            What the line holds: a JSON value, or a row of a CSV file as a dict. ``None`` if it cannot be read.
+        reason:
+            Why it cannot be read, else ``None``.
+    """
+
+    file: str
+    line: int
+    value: Any = None
+    reason: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a message."""
+        return f"{'stdin' if self.file == STDIN else self.file} line {self.line}"
+
+
+class Reader:
+    """
+    Reads files one after the other.
+
+    Args:
+        files:
+            Paths; ``-`` is stdin.
+        format:
+            How they are written; ``"auto"`` goes by the name, and takes what has none to be JSON Lines.
+    """
+
+    def __init__(self, files: Sequence[str], *, format: Format = "auto") -> None:  # noqa: A002, D107
+        self._files = tuple(files)
+        self._format = format
+        self._before = 0
+        self._raw: IO[bytes] | None = None
+
+    @property
+    def total(self) -> int | None:
+        """Bytes of all files together, compressed as they are; ``None`` where that is not known."""
+        paths = [Path(name) for name in self._files if name != STDIN]
+        is_known = len(paths) == len(self._files) and all(path.is_file() for path in paths)
+        return sum(path.stat().st_size for path in paths) if is_known else None
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far, of all files together."""
+        return self._before + (self._raw.tell() if self._raw is not None and self._raw.seekable() else 0)
+
+    def __iter__(self) -> Iterator[Record]:
+        for name in self._files:
+            with ExitStack() as stack:
+                raw = sys.stdin.buffer if name == STDIN else stack.enter_context(Path(name).open("rb"))
+                self._raw = raw
+                stack.callback(self._finish)
+                # gzip is told by its first bytes, so that it works for stdin and under any name.
+                is_gzip = isinstance(raw, io.BufferedReader) and raw.peek(2)[:2] == b"\x1f\x8b"
+                content: IO[bytes] | gzip.GzipFile = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
+                yield from _read(name, content, _format_of(name, self._format))
+
+    def _finish(self) -> None:
+        self._before, self._raw = self.position, None
+
+
+def _format_of(name: str, wanted: Format) -> str:
+    if wanted != "auto":
+        return wanted
+    suffix = Path(name.lower().removesuffix(".gz")).suffix.removeprefix(".")
+    return suffix if suffix in _DELIMITERS else "jsonl"
+
+
+def _read(name: str, content: IO[bytes] | gzip.GzipFile, format_: str) -> Iterator[Record]:
+    lines = _Lines(name, content)
+    try:
+        if format_ == "jsonl":
+            yield from _json_lines(lines)
+        else:
+            yield from _rows(lines, _DELIMITERS[format_])
+    except _BROKEN_GZIP as error:
+        yield Record(name, lines.number + 1, reason=f"the rest of the file is lost, its gzip data are broken ({error})")
+
+
+class _Lines:
+    """The lines of a file as text, with their numbers; a line too long or not UTF-8 is passed over and noted."""
+
+    def __init__(self, name: str, content: IO[bytes] | gzip.GzipFile) -> None:
+        self.name = name
+        self.number = 0
+        self.fault: str | None = None
+        self._content = content
+
+    def __iter__(self) -> Iterator[str]:
+        while data := self._content.readline(LONGEST_LINE + 1):
+            self.number += 1
+            if self.number == 1:
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            if len(data) > LONGEST_LINE:
+                while data and not data.endswith(b"\n"):
+                    data = self._content.readline(LONGEST_LINE + 1)
+                self.fault = f"longer than {LONGEST_LINE // 2**20} MB"
+                yield ""
+                continue
+            try:
+                yield data.decode()
+            except UnicodeDecodeError as error:
+                self.fault = f"not UTF-8 (byte {error.start + 1} of the line)"
+                yield ""
+
+    def take_fault(self) -> str | None:
+        """Return what was wrong with the line just read, once."""
+        fault, self.fault = self.fault, None
+        return fault
+
+
+def _json_lines(lines: _Lines) -> Iterator[Record]:
+    for text in lines:
+        if fault := lines.take_fault():
+            yield Record(lines.name, lines.number, reason=fault)
+        elif text.strip():
+            yield _parse(lines.name, lines.number, text)
+
+
+def _parse(name: str, number: int, text: str) -> Record:
+    try:
+        return Record(name, number, json.loads(text, parse_constant=_refuse_constant))
+    except RecursionError:
+        return Record(name, number, reason="not usable JSON: nested too deeply")
+    except json.JSONDecodeError as error:
+        return Record(name, number, reason=f"not JSON: {error.msg} at character {error.pos + 1}")
+    except ValueError as error:
+        return Record(name, number, reason=f"not usable JSON: {error}")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    # Python reads NaN and Infinity, but no server does: one of them would cost the whole bulk request.
+    raise InvalidInputError(f"{name} is not a JSON number")
+
+
+def _rows(lines: _Lines, delimiter: str) -> Iterator[Record]:
+    # Global to the process, which is ours; the default of 128 KiB is less than many a text.
+    csv.field_size_limit(LONGEST_LINE)
+    # A quote that is never closed would otherwise take the rest of the file as one field, silently.
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Record(lines.name, lines.number, reason=f"not CSV: {error}")
+            continue
+        if fault := lines.take_fault():
+            yield Record(lines.name, lines.number, reason=fault)
+        elif not row:
+            continue
+        elif header is None:
+            header = row
+            if reason := _header_fault(header):
+                yield Record(lines.name, lines.number, reason=reason)
+                return
+        elif len(row) != len(header):
+            reason = f"{len(row)} fields where the header has {len(header)}"
+            yield Record(lines.name, lines.number, reason=reason)
+        else:
+            # An empty cell is a value that is not there: no server takes "" for a number or a date.
+            yield Record(lines.name, lines.number, {key: value or None for key, value in zip(header, row, strict=True)})
+
+
+def _header_fault(header: Sequence[str]) -> str | None:
+    if not all(name.strip() for name in header):
+        return f"the header {shorten(list(header))} has a column without a name, so the file is left out"
+    if len(set(header)) < len(header):
+        return f"the header {shorten(list(header))} names a column twice, so the file is left out"
+    return None
