@@ -1,0 +1,48 @@
+"""
+Write ``mappings/``: what ``es-simhash mapping`` prints, for both products. ``make mappings`` runs it, a test holds it.
+"""
+
+# ruff: noqa: INP001 - a script, not part of a package
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from es_simhash.cli.mapping import COMPONENT, build_console_text
+from es_simhash.cli.options import PRODUCTS
+from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
+
+ROOT = Path(__file__).parents[1]
+TEXT_FIELD = "body"
+PATTERN = "my-index-*"
+
+
+def build_files() -> dict[str, str]:
+    """
+    Return the content of each file by its path below ``mappings/``.
+    """
+    documents = {
+        "mapping.json": {"mappings": build_mapping(text_field=TEXT_FIELD)},
+        "component-template.json": build_component_template(text_field=TEXT_FIELD),
+        "index-template.json": build_index_template([PATTERN], component=COMPONENT),
+    }
+    files = {}
+    for product in PRODUCTS:
+        for name, document in documents.items():
+            files[f"{product}/{name}"] = json.dumps(document, indent=2) + "\n"
+        files[f"{product}/devtools.txt"] = build_console_text(product, text_field=TEXT_FIELD) + "\n"
+    return files
+
+
+def main() -> None:
+    """
+    Write every file.
+    """
+    for name, content in build_files().items():
+        path = ROOT / "mappings" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
