@@ -4,7 +4,7 @@ Text to 64 bits: schemes, fingerprints, blocks and distances. Knows nothing of s
 Arrays and jieba are loaded when they are first needed, so importing this package is quick.
 """
 
-from es_simhash.hashing.blocks import block_neighbours, block_terms, join_blocks, split_blocks
+from es_simhash.hashing.blocks import block_neighbours, block_terms, join_blocks, neighbour_terms, split_blocks
 from es_simhash.hashing.charikar import (
     estimated_cosine,
     from_hex,
@@ -32,6 +32,7 @@ __all__ = [
     "hamming_distance",
     "hamming_distances",
     "join_blocks",
+    "neighbour_terms",
     "schemes",
     "simhash",
     "simhashes",

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["fold_all", "fold_features"]
 
 # Characters worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
-_BATCH_CHARACTERS = 1 << 15
+_BATCH_CHARACTERS = 1 << 16
 # Beyond this length a text is counted in pieces; below it the arrays for it take some 50 MB.
 _LONG_TEXT = 1 << 20
-_BATCH_TEXTS = 256
+_BATCH_TEXTS = 2048
 
 
 def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
@@ -99,7 +99,7 @@ def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
     extract = _extractor(scheme)
 
     def fold(texts: Sequence[str]) -> Fingerprints:
-        features = [extract(text) for text in texts]
+        features = extract(texts)
         # A word in every text has weight 0 by IDF; a text with nothing else has nothing to tell it apart.
         counts = np.array([len(found) if any(found.values()) else 0 for found in features], np.intp)
         known = counts > 0
@@ -115,9 +115,10 @@ def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
     return fold
 
 
-def _extractor(scheme: Scheme) -> Callable[[str], dict[str, int]]:
+def _extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
     if scheme.name == "keywords":
         from es_simhash.hashing.keywords import keyword_extractor  # noqa: PLC0415 - loads jieba
 
-        return keyword_extractor(scheme)
+        extract = keyword_extractor(scheme)
+        return lambda texts: list(map(extract, texts))
     return word_extractor(scheme)

@@ -16,7 +16,7 @@ from es_simhash.hashing.charikar import check_fingerprint, check_integer, to_hex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BLOCKS", "BLOCK_BITS", "block_neighbours", "block_terms", "join_blocks", "split_blocks"]
+__all__ = ["BLOCKS", "BLOCK_BITS", "block_neighbours", "block_terms", "join_blocks", "neighbour_terms", "split_blocks"]
 
 BLOCKS = 4
 BLOCK_BITS = 16
@@ -120,6 +120,26 @@ def block_neighbours(block: int, radius: int) -> list[int]:
     if not 0 <= steps <= BLOCK_BITS:
         raise InvalidInputError(f"radius {steps} is out of range: give 0 to {BLOCK_BITS} bits")
     return [value ^ flips for flips in _flips(steps)]
+
+
+def neighbour_terms(block: int, radius: int) -> list[str]:
+    """
+    Return the block terms of :func:`block_neighbours`, in the same order.
+
+    Examples:
+        >>> neighbour_terms(0xab, 1)[:3]
+        ['00ab', '00aa', '00a9']
+    """
+    terms = _all_terms()
+    return [terms[neighbour] for neighbour in block_neighbours(block, radius)]
+
+
+@lru_cache(maxsize=1)
+def _all_terms() -> tuple[str, ...]:
+    """
+    Return the term of every block; formatting thousands of them for each lookup would cost a millisecond.
+    """
+    return tuple(f"{block:04x}" for block in range(1 << BLOCK_BITS))
 
 
 @lru_cache(maxsize=BLOCK_BITS + 1)

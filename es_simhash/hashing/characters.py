@@ -36,6 +36,7 @@ __all__ = [
     "normalise_batch",
     "normalise_codes",
     "normalise_text",
+    "normalise_texts",
     "split_long",
     "to_codes",
 ]
@@ -97,16 +98,24 @@ def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return kept
 
 
-def normalise_batch(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
     """
     Return what :func:`normalise_codes` makes of each text, one after the other, and the length of each.
+
+    Args:
+        texts:
+            Texts of any length; memory is some 20 bytes for each character.
+        separators:
+            Whether to keep the separators.
     """
+    # No word character has a code point below the separator's.
+    last_left_out = DROPPED if separators else SEPARATOR
     lengths = np.fromiter(map(len, texts), np.intp, len(texts))
     codes = to_codes("".join(texts))
     entries = character_entries(codes)
     ends = np.cumsum(lengths)
     starts = ends - lengths
-    kept = entries != DROPPED
+    kept = entries > last_left_out
     before = np.concatenate(([0], np.cumsum(kept, dtype=np.intp)))
     lengths = before[ends] - before[starts]
     if not _has_marks(entries):
@@ -116,6 +125,7 @@ def normalise_batch(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[n
     for text in np.unique(np.searchsorted(ends, np.flatnonzero(entries > _LARGEST_CODE), side="right")):
         start, end = starts[text], ends[text]
         part = normalise_codes(codes[start:end])
+        part = part[part > last_left_out]
         parts += [entries[done:start][kept[done:start]], part]
         lengths[text] = part.size
         done = end
@@ -132,6 +142,16 @@ def normalise_text(text: str) -> str:
         ['hello', 'wörld']
     """
     return "".join(map(_to_text, split_long(text)))
+
+
+def normalise_texts(texts: Sequence[str]) -> list[str]:
+    """
+    Return what :func:`normalise_text` makes of each text: quicker for many short ones.
+    """
+    codes, lengths = normalise_batch(texts, separators=True)
+    whole = _to_text(codes)
+    ends = np.cumsum(lengths).tolist()
+    return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
 
 
 def split_long(text: str) -> Iterator[NDArray[np.uint32]]:

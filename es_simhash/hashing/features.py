@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing.characters import normalise_text
+from es_simhash.hashing.characters import normalise_text, normalise_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from es_simhash.hashing.scheme import Scheme
 
@@ -40,7 +40,9 @@ _WORD = re.compile(f"[{_UNSPACED}]|[^ {_UNSPACED}]+")
 
 def split_words(text: str) -> Iterator[str]:
     """
-    Yield the words of *text*: runs of word characters, case folded; of scripts without spaces, every character.
+    Return an iterator over the words of *text*: runs of word characters, case folded.
+
+    In scripts without spaces every character is a word.
 
     Normalisation and what a word character is are those of ``characters.py``.
 
@@ -48,23 +50,31 @@ def split_words(text: str) -> Iterator[str]:
         >>> list(split_words("Don't panic: 北京 ok"))
         ['don', 't', 'panic', '北', '京', 'ok']
     """
-    for match in _WORD.finditer(normalise_text(text)):
-        yield match[0]
+    return _words(normalise_text(text))
 
 
-def word_extractor(scheme: Scheme) -> Callable[[str], dict[str, int]]:
+def _words(normal: str) -> Iterator[str]:
+    return (match[0] for match in _WORD.finditer(normal))
+
+
+def word_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
     """
-    Return the function that maps a text to its word shingles and their weights in units of 2**-20.
+    Return the function that maps texts to their word shingles and their weights in units of 2**-20.
 
     A shingle is *size* neighbouring words, joined by a space. A text with fewer words is one shingle.
     """
     size, weighting = scheme.parameters["size"], scheme.parameters["weighting"]
 
-    def extract(text: str) -> dict[str, int]:
-        counts = Counter(_word_shingles(split_words(text), size))
+    def extract(normal: str) -> dict[str, int]:
+        counts = Counter(_word_shingles(_words(normal), size))
         return {shingle: repeat_weight(count, weighting) for shingle, count in counts.items()}
 
-    return extract
+    def extract_all(texts: Sequence[str]) -> list[dict[str, int]]:
+        # A long text comes alone, and is normalised in pieces to save memory.
+        normal = map(normalise_text, texts) if len(texts) == 1 else normalise_texts(texts)
+        return list(map(extract, normal))
+
+    return extract_all
 
 
 def _word_shingles(words: Iterable[str], size: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ batches of limited length, and a very long text is counted in pieces.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.uint64]
     Return the fingerprints of a batch of texts, and which of them have one.
     """
     fingerprints = np.zeros(len(texts), np.uint64)
-    codes, lengths = _without_separators(*normalise_batch(texts))
+    codes, lengths = normalise_batch(texts, separators=False)
     known = lengths > 0
     if not known.any():
         return fingerprints, known
@@ -140,20 +141,21 @@ def _hash_batch(
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
     counts = np.maximum(lengths - size + 1, np.minimum(lengths, 1))
     hashes = np.empty(0, np.uint64) if codes.size < size else hash_windows(codes, size, name, seed=seed)
-    starts = np.cumsum(lengths) - lengths
-    short = (lengths > 0) & (lengths < size)
-    if not short.any() and lengths.size == 1:
+    if lengths.size == 1 and lengths[0] >= size:
         return hashes, counts
-    # Windows that reach into the next text are left out by taking, for each text, its own.
+    # The last size - 1 windows of each text reach into the next one: take those that do not, text after text.
+    owners = np.repeat(np.arange(lengths.size), lengths)[: hashes.size]
+    ends = np.cumsum(lengths)
+    hashes = hashes[ends[owners] - np.arange(hashes.size) >= size]
+    short = (lengths > 0) & (lengths < size)
+    if not short.any():
+        return hashes, counts
     targets = np.cumsum(counts) - counts
     result = np.empty(int(counts.sum()), np.uint64)
-    whole = ~short & (lengths > 0)
-    places = np.repeat(starts[whole] - targets[whole], counts[whole])
-    own = np.repeat(whole, counts)
-    result[own] = hashes[places + np.flatnonzero(own)]
+    result[np.repeat(~short, counts)] = hashes
     hash_bytes = bytes_hasher(name, seed)
     for text in np.flatnonzero(short):
-        window = codes[starts[text] : starts[text] + lengths[text]]
+        window = codes[ends[text] - lengths[text] : ends[text]]
         result[targets[text]] = hash_bytes(window.astype("<u4", copy=False).tobytes())
     return result, counts
 
@@ -183,17 +185,13 @@ def _weights(repeats: NDArray[np.uint64], weighting: str) -> NDArray[np.uint64]:
         return repeats * np.uint64(ONE)
     if weighting == "set":
         return np.full(repeats.size, ONE, np.uint64)
-    table = np.array(logarithms(), np.uint64)
-    return table[np.minimum(repeats, np.uint64(table.size - 1))]
+    table = _logarithms()
+    return table.take(np.minimum(repeats, np.uint64(table.size - 1)).astype(np.intp))
 
 
-def _without_separators(
-    codes: NDArray[np.uint32], lengths: NDArray[np.intp]
-) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    kept = codes != SEPARATOR
-    before = np.concatenate(([0], np.cumsum(kept, dtype=np.intp)))
-    ends = np.cumsum(lengths)
-    return codes[kept], before[ends] - before[ends - lengths]
+@functools.cache
+def _logarithms() -> NDArray[np.uint64]:
+    return np.array(logarithms(), np.uint64)
 
 
 def _piece(codes: NDArray[np.uint32]) -> NDArray[Any]:
