@@ -42,7 +42,7 @@ def command(index: str, scheme: Scheme | str | None, prefix: str, server: Server
         print_json([asdict(each) for each in checks])
     else:
         print_table(
-            ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#with fingerprint"],
+            ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#fingerprinted"],
             [
                 (
                     each.index,

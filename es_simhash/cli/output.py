@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["console", "count", "error", "note", "print_json", "print_line", "print_table", "show", "warn"]
 
 
+# Where nobody looks at a screen, a table may be wide: folded cells are hard to search.
+_PIPE_WIDTH = 400
+
+
 def print_json(value: Any, *, indent: int | None = None) -> None:
     """
     Print *value* as JSON: on one line, so that several are JSON Lines, or indented.
@@ -86,7 +90,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
         table.add_column(name.removeprefix("#"), justify="right" if name.startswith("#") else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(value).encode("utf-8", "replace").decode()) for value in row))
-    show(table)
+    screen = console()
+    if not screen.is_terminal:
+        screen.width = _PIPE_WIDTH
+    screen.print(table)
 
 
 def show(*renderables: RenderableType) -> None:

@@ -1,0 +1,232 @@
+"""
+The commands that need no server: what they print, and what they say to bad input.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_hex
+from es_simhash.cli import app
+from es_simhash.index.mapping import build_mapping
+from es_simhash.index.plan import plan_lookup
+from es_simhash.index.query import build_query
+
+FOX = "the quick brown fox jumps over the lazy dog"
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Return a function that runs a command line and returns its result."""
+    for name in ("URL", "PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    return lambda *args, stdin=None: CliRunner().invoke(app, list(args), input=stdin)
+
+
+def failed(result):
+    """Return the one line on stderr of a command that failed without a traceback."""
+    assert result.exit_code == 1, result.output
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+def test_fingerprint_of_a_text_is_the_librarys(run):
+    """The command prints what the function returns."""
+    assert run("fingerprint", FOX).stdout == to_hex(fingerprint(FOX)) + "\n"
+
+
+def test_each_line_of_stdin_is_a_text(run):
+    """Lines and fingerprints correspond, whatever the line break, and a line without features has a dash."""
+    result = run("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")
+    assert result.stdout.splitlines() == [to_hex(fingerprint("a line")), "-", "-", to_hex(fingerprint("你好，世界"))]
+
+
+def test_many_lines_are_taken_in_batches(run):
+    """More lines than one batch holds keep their order."""
+    lines = [f"line number {n}" for n in range(2500)]
+    assert run("fingerprint", stdin="\n".join(lines)).stdout.split() == [to_hex(fingerprint(line)) for line in lines]
+
+
+def test_a_dash_takes_all_of_stdin_as_one_text(run):
+    """Line breaks do not part it."""
+    assert run("fingerprint", "-", stdin="two\nlines\n").stdout.strip() == to_hex(fingerprint("two\nlines\n"))
+
+
+def test_files_are_named_beside_their_fingerprints(run, tmp_path):
+    """Several files give several lines, in order."""
+    (tmp_path / "a.txt").write_text(FOX)
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbf" + FOX.encode())
+    names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    result = run("fingerprint", "--file", names[0], "--file", names[1])
+    assert result.stdout.splitlines() == [f"{to_hex(fingerprint(FOX))}  {name}" for name in names]
+
+
+def test_scheme_and_parameters_reach_the_library(run):
+    """--scheme and --set make the scheme that get_scheme makes, and JSON names it."""
+    wanted = get_scheme("words", size=3)
+    result = json.loads(run("fingerprint", FOX, "--scheme", "words", "--set", "size=3", "--json").stdout)
+    assert result == {"fingerprint": to_hex(fingerprint(FOX, scheme=wanted)), "scheme": "words-1(size=3)"}
+
+
+def test_a_dictionary_makes_the_keywords_scheme(run, tmp_path):
+    """A file for keywords needs no --scheme, and becomes part of the scheme by its digest."""
+    (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
+    text = "临江地铁六号线开通试运营"
+    result = json.loads(run("fingerprint", text, "--dictionary", str(tmp_path / "words.txt"), "--json").stdout)
+    scheme = get_scheme("keywords", dictionary=tmp_path / "words.txt")
+    assert result == {"fingerprint": to_hex(fingerprint(text, scheme=scheme)), "scheme": str(scheme)}
+
+
+@pytest.mark.parametrize("text", ["", " \t\n", "…!?", "\N{PILE OF POO}", "\x00", "\udcff"])
+def test_texts_without_features_have_no_fingerprint(run, text):
+    """Nothing fails, and JSON says null."""
+    result = run("fingerprint", "--json", text)
+    assert (result.exit_code, json.loads(result.stdout)["fingerprint"]) == (0, None)
+
+
+def test_a_text_of_ten_megabytes_is_no_problem(run):
+    """It comes through stdin, since no argument can be that long."""
+    text = "0123456789 abcdefghij " * 480_000
+    assert run("fingerprint", "-", stdin=text).stdout.strip() == to_hex(fingerprint(text))
+
+
+def test_bytes_that_are_not_utf8_are_told_with_their_place(run):
+    """The line is named, and no traceback is shown."""
+    assert "line 2 is not UTF-8 text (byte 3)" in failed(run("fingerprint", stdin=b"ok\nab\xff\n"))
+    assert "stdin is not UTF-8" in failed(run("fingerprint", "-", stdin=b"\xff\xfe"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--scheme", "shingels"], "unknown scheme 'shingels'"),
+        (["--scheme", "shingles-99"], "unknown scheme 'shingles-99'"),
+        (["--scheme", "shingles", "--set", "sise=3"], "sise"),
+        (["--scheme", "shingles", "--set", "size=many"], "size"),
+        (["--scheme", "shingles", "--set", "size=0"], "size"),
+    ],
+)
+def test_a_scheme_that_cannot_be_is_one_line(run, arguments, message):
+    """The message names what was given."""
+    assert message in failed(run("fingerprint", FOX, *arguments))
+
+
+def test_distance_of_fingerprints(run):
+    """Two fingerprints give their Hamming distance; JSON adds the estimate."""
+    assert run("distance", "00000000000000ff", "000000000000000f").stdout == "4\n"
+    result = json.loads(run("distance", "00000000000000ff", "000000000000000f", "--json").stdout)
+    assert result["distance"] == 4
+    assert result["estimated_cosine"] == pytest.approx(0.9808, abs=1e-4)
+
+
+def test_distance_of_texts_and_files(run, tmp_path):
+    """--text and --file compare what the fingerprints of the texts would give."""
+    other = FOX.replace("dog", "cat")
+    wanted = hamming_distance(fingerprint(FOX), fingerprint(other))
+    assert run("distance", "--text", FOX, other).stdout == f"{wanted}\n"
+    (tmp_path / "a").write_text(FOX)
+    assert run("distance", "--file", str(tmp_path / "a"), "-", stdin=other).stdout == f"{wanted}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["0", "1"], "'0' is not a fingerprint"),
+        (["00000000000000FF", "0" * 16], "'00000000000000FF' is not a fingerprint"),
+        (["--text", "...", "a"], "text '...' has no features"),
+        (["--file", "nowhere", "nowhere"], "'nowhere' is no file"),
+    ],
+)
+def test_what_has_no_distance_is_one_line(run, arguments, message):
+    """The message names what was given."""
+    assert message in failed(run("distance", *arguments))
+
+
+def test_mapping_is_the_librarys(run):
+    """The command prints what build_mapping returns, for whatever was asked."""
+    result = run("mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json")
+    wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8, value=False)
+    assert json.loads(result.stdout) == wanted
+
+
+def test_templates_fit_together(run):
+    """The index template is composed of the component template of the same name."""
+    component = json.loads(run("mapping", "--component-template").stdout)
+    template = json.loads(run("mapping", "--index-template", "news-*", "--name", "mine").stdout)
+    assert component["template"]["mappings"] == build_mapping()
+    assert (template["index_patterns"], template["composed_of"]) == (["news-*"], ["mine"])
+
+
+def test_query_is_the_librarys(run):
+    """The body is that of build_query, with filter and excluded ids in it; what it means is told on stderr."""
+    result = run(
+        "query", FOX, "-d", "8", "--documents", "5000", "--exclude-id", "1", "--filter", '{"term": {"lang": "en"}}'
+    )
+    plan = plan_lookup(8, documents=5000)
+    wanted = build_query(
+        fingerprint(FOX), max_distance=8, plan=plan, exclude_ids=["1"], filter={"term": {"lang": "en"}}
+    )
+    assert json.loads(result.stdout) == wanted
+    assert f"fingerprint {to_hex(fingerprint(FOX))}" in result.stderr
+
+
+def test_query_as_console_text_is_a_request_and_its_body(run):
+    """What follows the request line is JSON, so Dev Tools take it as it is."""
+    result = run("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
+    comment, request, body = result.stdout.split("\n", 2)
+    assert comment.startswith("# ")
+    assert request == "GET news/_search"
+    assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3, documents=1_000_000))
+
+
+def test_a_query_for_nothing_is_one_line(run):
+    """A text without features can have no near-duplicates, so there is no query."""
+    assert "has no features" in failed(run("query", "..."))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["fingerprint", "a", "--file", __file__],
+        ["fingerprint", "a", "--set", "size=3"],
+        ["fingerprint", "a", "--scheme", "words", "--set", "size"],
+        ["fingerprint", "--file", "/no/such/file"],
+        ["distance", "a"],
+        ["distance", "a", "b", "--scheme", "words"],
+        ["mapping", "--component-template", "--console"],
+        ["mapping", "-d", "65"],
+        ["query"],
+        ["query", "a", "--fingerprint", "0" * 16],
+        ["query", "--fingerprint", "xyz"],
+        ["query", "a", "--filter", "{broken"],
+        ["query", "a", "--filter", "3"],
+        ["query", "a", "-d", "-1"],
+        ["query", "a", "--console", "--json"],
+        ["find", "index"],
+        ["find", "index", "text", "--id", "1"],
+        ["find", "index", "text", "--text-field", "body"],
+        ["find", "index", "text", "--source", ","],
+        ["ingest", "index"],
+        ["ingest", "index", "-", "--create"],
+        ["ingest", "index", "-", "--max-distance", "3"],
+        ["create", "index", "--existing", "--settings", "{}"],
+        ["serve", "--port", "70000"],
+    ],
+)
+def test_wrong_usage_exits_with_two(run, arguments):
+    """Nothing is done, stdout stays empty, and the usage is shown."""
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Usage: " in result.stderr
+
+
+def test_version(run):
+    """--version names program and version."""
+    import es_simhash  # noqa: PLC0415
+
+    assert run("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
