@@ -23,7 +23,7 @@ class Manual(click.Command):
             As for ``click.Command``.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str], **settings: Any) -> None:  # noqa: D107
+    def __init__(self, *args: Any, examples: Sequence[str], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.examples = tuple(examples)
 

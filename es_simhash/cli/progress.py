@@ -26,7 +26,7 @@ class Tracker:
             The whole work, in bytes; ``None`` where it is not known.
     """
 
-    def __init__(self, description: str, *, total: int | None) -> None:  # noqa: D107 -- the class tells
+    def __init__(self, description: str, *, total: int | None) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
 
         screen = console(stderr=True)

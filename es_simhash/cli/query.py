@@ -22,7 +22,7 @@ from es_simhash.cli.output import note, print_json, print_line
 from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, plan_lookup
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Landscape, Limits, plan_lookup
 from es_simhash.index.query import build_query
 
 _SOME_DOCUMENTS = 1_000_000
@@ -57,6 +57,9 @@ EXAMPLES = [
     show_default=True,
     help="Number of documents in the index, which decides what is cheapest.",
 )
+@click.option(
+    "--scripts/--no-scripts", default=True, show_default=True, help="Whether the server may run a script on candidates."
+)
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
 @click.option("--index", metavar="NAME", default="my-index", show_default=True, help="Index in the Dev Tools text.")
 @scheme_options
@@ -75,14 +78,16 @@ def command(
     scheme: Scheme | str | None,
     prefix: str,
     *,
+    scripts: bool,
     console: bool,
     as_json: bool,
 ) -> None:
     """
     Print the search for a text or fingerprint, without asking a server.
 
-    Its hits are candidates: a near-duplicate is one whose fingerprint (in fields) is within --max-distance bits;
-    es-simhash distance tells. The scheme must be the index's own: es-simhash check names it.
+    Where the lookup plan ends in "+ script", the hits are the near-duplicates. Otherwise they are candidates: a
+    near-duplicate is one whose fingerprint (in fields) is within --max-distance bits, as es-simhash distance tells.
+    The scheme must be the index's own: es-simhash check names it.
     """
     if sum(given is not None for given in (text, fingerprint, file)) != 1:
         raise click.UsageError("give one of TEXT, --file and --fingerprint")
@@ -95,7 +100,7 @@ def command(
         if fingerprint is None:
             raise InvalidInputError(f"text {shorten(content)} has no features, so nothing can be near it: give another")
     distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
-    plan = plan_lookup(distance, documents=documents)
+    plan = plan_lookup(distance, landscape=Landscape(documents=documents), limits=Limits(scripts=scripts))
     body = build_query(
         fingerprint,
         max_distance=distance,

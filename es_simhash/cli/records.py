@@ -73,7 +73,7 @@ class Reader:
             How they are written; ``"auto"`` goes by the name, and takes what has none to be JSON Lines.
     """
 
-    def __init__(self, files: Sequence[str], *, format: Format = "auto") -> None:  # noqa: A002, D107
+    def __init__(self, files: Sequence[str], *, format: Format = "auto") -> None:
         self._files = tuple(files)
         self._format = format
         self._before = 0

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
 from es_simhash.index.mapping import build_mapping
-from es_simhash.index.plan import plan_lookup
+from es_simhash.index.plan import Landscape, Limits, plan_lookup
 from es_simhash.index.query import build_query
 
 FOX = "the quick brown fox jumps over the lazy dog"
@@ -164,9 +164,19 @@ def test_templates_fit_together(run):
 def test_query_is_the_librarys(run):
     """The body is that of build_query, with filter and excluded ids in it; what it means is told on stderr."""
     result = run(
-        "query", FOX, "-d", "8", "--documents", "5000", "--exclude-id", "1", "--filter", '{"term": {"lang": "en"}}'
+        "query",
+        FOX,
+        "-d",
+        "8",
+        "--documents",
+        "5000",
+        "--no-scripts",
+        "--exclude-id",
+        "1",
+        "--filter",
+        '{"term": {"lang": "en"}}',
     )
-    plan = plan_lookup(8, documents=5000)
+    plan = plan_lookup(8, landscape=Landscape(documents=5000), limits=Limits(scripts=False))
     wanted = build_query(
         fingerprint(FOX), max_distance=8, plan=plan, exclude_ids=["1"], filter={"term": {"lang": "en"}}
     )
@@ -180,7 +190,7 @@ def test_query_as_console_text_is_a_request_and_its_body(run):
     comment, request, body = result.stdout.split("\n", 2)
     assert comment.startswith("# ")
     assert request == "GET news/_search"
-    assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3, documents=1_000_000))
+    assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3))
 
 
 def test_a_query_for_nothing_is_one_line(run):

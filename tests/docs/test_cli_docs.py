@@ -1,0 +1,89 @@
+"""
+The manual of the command line: every command is in the table, has help and a manual entry, and docs/cli.md is current.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from es_simhash.cli.application import SECTIONS, app
+from es_simhash.cli.manual import Manual
+
+ROOT = Path(__file__).parents[2]
+NAMES = [name for names in SECTIONS.values() for name in names]
+NOT_COMMANDS = {
+    "__init__", "application", "connect", "failures", "manual", "options", "output", "progress", "records", "texts",
+}  # fmt: skip
+
+
+def load_tool(name):
+    """Return a script of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=NAMES)
+def command(request):
+    """Each command, with its name."""
+    return request.param, app.get_command(click.Context(app), request.param)
+
+
+def test_the_table_has_every_command():
+    """A file of es_simhash/cli is a command of the table, or one of those that serve them all."""
+    files = {path.stem for path in (ROOT / "es_simhash" / "cli").glob("*.py")}
+    assert files - NOT_COMMANDS == set(NAMES)
+
+
+def test_every_command_has_help_and_examples(command):
+    """Help begins with a sentence, every option says what it means, and examples use the command."""
+    name, entry = command
+    assert isinstance(entry, Manual)
+    assert entry.help
+    assert entry.help.split("\n\n")[0].endswith(".")
+    for parameter in entry.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert parameter.help.endswith("."), parameter.name
+    assert entry.examples
+    assert all(f"es-simhash {name}" in example for example in entry.examples)
+
+
+def test_examples_use_options_that_exist(command):
+    """Each example parses as far as a shell would hand it on."""
+    name, entry = command
+    known = {option for parameter in entry.params for option in [*parameter.opts, *parameter.secondary_opts]}
+    for example in entry.examples:
+        words = shlex.split(example)
+        start = next(i for i in range(len(words)) if words[i : i + 2] == ["es-simhash", name])
+        own = words[start + 2 :]
+        end = next((i for i, word in enumerate(own) if word == "|"), len(own))
+        assert {word for word in own[:end] if word.startswith("--")} <= known, example
+
+
+def test_the_manual_is_what_the_commands_say():
+    """docs/cli.md is what `make docs` writes now."""
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == load_tool("generate_cli_docs").build_text()
+
+
+def test_help_imports_no_command_and_no_client():
+    """`es-simhash --help` is quick because it loads neither the commands nor a search client."""
+    code = (
+        "import sys\n"
+        "from es_simhash.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        f"loaded = [n for n in {NAMES} if f'es_simhash.cli.{{n}}' in sys.modules]\n"
+        "loaded += [n for n in ('elasticsearch', 'opensearchpy', 'jieba', 'rich') if n in sys.modules]\n"
+        "print(loaded, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
