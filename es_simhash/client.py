@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 
 from es_simhash.engine.dialects import find_dialect, is_async_client
 from es_simhash.engine.drivers import run, run_async, stream, stream_async
-from es_simhash.flows import find as lookups, ingest as ingesting, manage
+from es_simhash.flows import find as finding, ingest as ingesting, manage
 from es_simhash.flows.context import Context, Index, read_index_settings
+from es_simhash.flows.lookup import OnIncomplete, Options
 from es_simhash.flows.protocol import Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
@@ -116,12 +117,12 @@ class SimHashClient(_Base):
         fingerprint: int | None = None,
         max_distance: int | None = None,
         size: int | None = None,
-        filter: Filter = None,  # noqa: A002 -- the DSL's own word
+        filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
-        on_incomplete: lookups.OnIncomplete = "raise",
+        on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
         Return every document of *index* within max_distance of *text*, nearest first.
@@ -165,22 +166,22 @@ class SimHashClient(_Base):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return self._run(lookups.find(self._context, index, text, fingerprint, options))
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return self._run(finding.find(self._context, index, text, fingerprint, options))
 
     def find_near_dups_of(
         self,
         index: Index,
-        id: str,  # noqa: A002 -- the server's own word
+        id: str,
         *,
         max_distance: int | None = None,
         size: int | None = None,
-        filter: Filter = None,  # noqa: A002
+        filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
-        on_incomplete: lookups.OnIncomplete = "raise",
+        on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
         Return the near-duplicates of the document *id* of *index*, without itself.
@@ -190,8 +191,8 @@ class SimHashClient(_Base):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return self._run(lookups.find_of(self._context, index, id, options))
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return self._run(finding.find_of(self._context, index, id, options))
 
     def find_near_dups_many(
         self,
@@ -200,12 +201,12 @@ class SimHashClient(_Base):
         *,
         max_distance: int | None = None,
         size: int | None = None,
-        filter: Filter = None,  # noqa: A002
+        filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
-        on_incomplete: lookups.OnIncomplete = "raise",
+        on_incomplete: OnIncomplete = "raise",
     ) -> list[NearDups | Exception]:
         """
         Return for each of *texts*, in order, what :meth:`find_near_dups` would.
@@ -213,8 +214,8 @@ class SimHashClient(_Base):
         A lookup that fails is its exception in the list, and does not keep the others from their answers. Cost: one
         multi-search for every 100 texts.
         """
-        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return self._run(lookups.find_many(self._context, index, texts, options))
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return self._run(finding.find_many(self._context, index, texts, options))
 
     def with_fingerprints(
         self,
@@ -365,34 +366,34 @@ class AsyncSimHashClient(_Base):
         fingerprint: int | None = None,
         max_distance: int | None = None,
         size: int | None = None,
-        filter: Filter = None,  # noqa: A002
+        filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
-        on_incomplete: lookups.OnIncomplete = "raise",
+        on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """Return every document of *index* within max_distance of *text*: see the sync client."""
-        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return await self._run(lookups.find(self._context, index, text, fingerprint, options))
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return await self._run(finding.find(self._context, index, text, fingerprint, options))
 
     async def find_near_dups_of(
         self,
         index: Index,
-        id: str,  # noqa: A002
+        id: str,
         *,
         max_distance: int | None = None,
         size: int | None = None,
-        filter: Filter = None,  # noqa: A002
+        filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
-        on_incomplete: lookups.OnIncomplete = "raise",
+        on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """Return the near-duplicates of the document *id* of *index*: see the sync client."""
-        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return await self._run(lookups.find_of(self._context, index, id, options))
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return await self._run(finding.find_of(self._context, index, id, options))
 
     async def find_near_dups_many(
         self,
@@ -401,16 +402,16 @@ class AsyncSimHashClient(_Base):
         *,
         max_distance: int | None = None,
         size: int | None = None,
-        filter: Filter = None,  # noqa: A002
+        filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
-        on_incomplete: lookups.OnIncomplete = "raise",
+        on_incomplete: OnIncomplete = "raise",
     ) -> list[NearDups | Exception]:
         """Return for each of *texts* its near-duplicates, or the exception of its lookup: see the sync client."""
-        options = lookups.Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return await self._run(lookups.find_many(self._context, index, texts, options))
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        return await self._run(finding.find_many(self._context, index, texts, options))
 
     async def with_fingerprints(
         self,

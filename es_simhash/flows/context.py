@@ -21,6 +21,7 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.mapping import IndexSettings, find_faults, read_settings
+from es_simhash.index.plan import Landscape, Limits
 
 __all__ = ["Context", "check_index", "read_index_settings"]
 
@@ -29,6 +30,8 @@ Index = str | Sequence[str]
 # How long a mapping read once is trusted. Another program may replace an index by one of another scheme; then
 # lookups go wrong for no longer than this.
 REMEMBERED_SECONDS = 60.0
+# How long the size of an index is: it only decides which plan is the fastest.
+SURVEYED_SECONDS = 600.0
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class Context:
     wanted: str | Scheme | None = None
     clock: Callable[[], float] = lambda: 0.0
     _learnt: dict[str, tuple[float, IndexSettings]] = field(default_factory=dict)
+    _landscapes: dict[str, tuple[float, Landscape]] = field(default_factory=dict)
+    _limits: dict[str, Limits] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         """Return whether *scheme* is one that the caller asked for."""
@@ -68,9 +73,28 @@ class Context:
         """Remember *settings* for a while."""
         self._learnt[_key(index)] = (self.clock(), settings)
 
+    def recall_landscape(self, index: Index) -> Landscape | None:
+        """Return what was learnt of the size of *index*, unless it is too old."""
+        when, landscape = self._landscapes.get(_key(index), (0.0, None))
+        return landscape if landscape is not None and self.clock() - when < SURVEYED_SECONDS else None
+
+    def learn_landscape(self, index: Index, landscape: Landscape) -> None:
+        """Remember *landscape* for a while."""
+        self._landscapes[_key(index)] = (self.clock(), landscape)
+
+    def limits(self, index: Index) -> Limits:
+        """Return what the server is known to allow queries of *index*."""
+        return self._limits.get(_key(index), Limits())
+
+    def learn_limits(self, index: Index, limits: Limits) -> None:
+        """Remember *limits*."""
+        self._limits[_key(index)] = limits
+
     def forget(self) -> None:
         """Forget everything learnt, after a mapping was changed."""
         self._learnt.clear()
+        self._landscapes.clear()
+        self._limits.clear()
 
 
 def _key(index: Index) -> str:

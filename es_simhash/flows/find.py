@@ -1,21 +1,23 @@
 """
 Lookups: from a text, a fingerprint or a document to its near-duplicates, complete or said not to be.
 
-What candidates are is decided by ``index.plan``, how far they are by ``index.rescore``; here is the order of
-requests, and what to do when an answer is not whole.
+Here are the questions: by text, by document, many at once, as a stream. How one fingerprint is searched for, and when
+an answer is whole, is ``lookup``'s business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
-from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error, read_pages
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.lookup import Lookup, Options, checked, effective_distance
+from es_simhash.flows.paging import Hits, incomplete_reasons
+from es_simhash.flows.protocol import Call, Compute, Flow, status_of
+from es_simhash.flows.survey import survey
 from es_simhash.hashing import (
     fingerprint as compute_fingerprint,
     fingerprints as compute_fingerprints,
@@ -24,136 +26,16 @@ from es_simhash.hashing import (
 )
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance, plan_lookup
-from es_simhash.index.query import build_query, check_filter
-from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
+from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, Landscape
+from es_simhash.index.query import build_query_of
+from es_simhash.index.rescore import NearDups, rescore
 
-__all__ = ["OnIncomplete", "Options", "find", "find_many", "find_of"]
+__all__ = ["find", "find_many", "find_of", "scan"]
 
-OnIncomplete = Literal["raise", "return"]
-
-FIRST_PAGE = 1_000
-NEXT_PAGE = 5_000
+# Lookups in one multi-search, and multi-searches under way at once.
 BATCH = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """
-    How to look up, apart from what: the keyword arguments of the client's find methods.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
-
-    max_distance: int | None = None
-    size: int | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
-    exclude_ids: Iterable[str] = ()
-    source: bool | Sequence[str] = False
-    routing: str | None = None
-    plan: LookupPlan | None = None
-    on_incomplete: OnIncomplete = "raise"
-
-    def __post_init__(self) -> None:
-        if self.max_distance is not None:
-            check_max_distance(self.max_distance)
-        if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int)):
-            raise TypeError(f"size must be an int or None, not {type(self.size).__name__}")
-        if self.size is not None and self.size < 1:
-            raise InvalidInputError(f"size {self.size} is too small: give 1 or more, or None for all")
-        check_filter(self.filter)
-        if isinstance(self.exclude_ids, (str, bytes)):
-            raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(self.exclude_ids)}")
-        object.__setattr__(self, "exclude_ids", tuple(self.exclude_ids))
-        if self.on_incomplete not in ("raise", "return"):
-            raise InvalidInputError(
-                f"on_incomplete {shorten(self.on_incomplete)} is not known: give 'raise' or 'return'"
-            )
-
-
-class _Lookup:
-    """One fingerprint being looked up: the body to send, and what came of it so far."""
-
-    def __init__(self, fingerprint: int, settings: IndexSettings, options: Options, prefix: str) -> None:
-        self.max_distance = effective_distance(settings, options)
-        self.plan = options.plan or plan_lookup(self.max_distance)
-        self._fingerprint = fingerprint
-        self._settings = settings
-        self._options = options
-        self._prefix = prefix
-        self._found: list[NearDup] = []
-        self._reasons: dict[str, None] = {}
-        self._candidates = 0
-
-    def body(self, size: int) -> dict[str, Any]:
-        return build_query(
-            self._fingerprint,
-            max_distance=self.max_distance,
-            filter=self._options.filter,
-            exclude_ids=self._options.exclude_ids,
-            prefix=self._prefix,
-            plan=self.plan,
-            size=size,
-            source=self._options.source,
-        )
-
-    def note(self, reasons: Iterable[str]) -> None:
-        self._reasons |= dict.fromkeys(reasons)
-
-    def take(self, hits: Hits) -> Flow[None]:
-        """Rescore a page of candidates and keep the near-duplicates among them."""
-        yield from ()
-        whole = [hit for hit in hits if has_fingerprint(hit, prefix=self._prefix)]
-        self.note(
-            f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {Fields(self._prefix).fingerprint}"
-            for hit in hits
-            if not has_fingerprint(hit, prefix=self._prefix)
-        )
-        self._candidates += len(hits)
-        self._found += rescore(whole, self._fingerprint, max_distance=self.max_distance, prefix=self._prefix)
-
-    def result(self) -> NearDups:
-        """
-        Return what was found.
-
-        Raises:
-            IncompleteSearchError: If it may not be all, and the caller did not ask for it all the same.
-        """
-        found = {(each.index, each.id): each for each in self._found}
-        ordered = sorted(found.values(), key=lambda each: (each.distance, each.index, each.id))
-        answer = NearDups(
-            tuple(ordered[: self._options.size]),
-            complete=not self._reasons,
-            scheme=self._settings.scheme,
-            max_distance=self.max_distance,
-            plan=self.plan,
-            candidates=self._candidates,
-            reasons=tuple(self._reasons),
-        )
-        return _checked(answer, self._options)
-
-
-def effective_distance(settings: IndexSettings, options: Options) -> int:
-    """
-    Return the max_distance that applies: the caller's, else the index's, else 3 bits.
-    """
-    for distance in (options.max_distance, settings.max_distance):
-        if distance is not None:
-            return distance
-    return DEFAULT_MAX_DISTANCE
-
-
-def _checked(answer: NearDups, options: Options) -> NearDups:
-    if answer.complete or options.on_incomplete == "return":
-        return answer
-    raise IncompleteSearchError(
-        f"near-duplicates may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in .results, "
-        'or pass on_incomplete="return"',
-        results=answer,
-        reasons=answer.reasons,
-    )
+PAGE_BY_ID = 500
+PAGE_OF_SCAN = 5_000
 
 
 def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:
@@ -161,21 +43,32 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
 
     Cost: one search where the candidates fit on a page; before the first lookup in an index, one request for its
-    mapping.
+    mapping, and beyond distance 7 two for its size.
     """
     check_index(index)
     check_question(text, fingerprint)
     try:
         settings = yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
-        return _checked(NearDups(complete=False, reasons=error.reasons), options)
+        return checked(NearDups(complete=False, reasons=error.reasons), options)
     if text is not None:
         fingerprint = yield Compute(_fingerprint, (text, settings))
     if fingerprint is None:
-        return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
-    lookup = _Lookup(fingerprint, settings, options, context.prefix)
-    yield from _search(lookup, index, options)
-    return lookup.result()
+        return _nothing(settings, options)
+    landscape = yield from _survey(context, index, settings, options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=options)
+    return (yield from lookup.search())
+
+
+def _survey(context: Context, index: Index, settings: IndexSettings, options: Options) -> Flow[Landscape]:
+    if options.plan is not None:
+        return Landscape()
+    return (yield from survey(context, index, effective_distance(settings, options)))
+
+
+def _nothing(settings: IndexSettings, options: Options) -> NearDups:
+    """Return the answer for a text without features, which is near to nothing."""
+    return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
@@ -198,37 +91,34 @@ def _fingerprint(text: str, settings: IndexSettings) -> int | None:
     return compute_fingerprint(text, scheme=settings.scheme)
 
 
-def _search(lookup: _Lookup, index: Index, options: Options) -> Flow[None]:
-    routing = {} if options.routing is None else {"routing": options.routing}
-    page = FIRST_PAGE
-    while True:
-        try:
-            answer = yield Call("search", {"index": index, "body": lookup.body(page), **routing})
-        except Exception as error:
-            if not is_window_error(error) or page == 1:
-                raise
-            page = max(1, page // 2)
-        else:
-            break
-    yield from _take_answer(lookup, answer, page, index, options)
+def scan(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[None]:
+    """
+    Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
+
+    Raises:
+        IncompleteSearchError: After the last one, if some may be missing.
+        InvalidInputError: If a size is asked for: the nearest are known only at the end.
+    """
+    check_index(index)
+    check_question(text, fingerprint)
+    if options.size is not None:
+        raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
+    settings = yield from read_index_settings(context, index)
+    if text is not None:
+        fingerprint = yield Compute(_fingerprint, (text, settings))
+    if fingerprint is None:
+        return
+    landscape = yield from _survey(context, index, settings, options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=options)
+    yield from lookup.stream()
 
 
-def _take_answer(lookup: _Lookup, answer: Mapping[str, Any], page: int, index: Index, options: Options) -> Flow[None]:
-    hits = answer["hits"]["hits"]
-    if len(hits) < page:
-        lookup.note(incomplete_reasons(answer))
-        yield from lookup.take(hits)
-    else:
-        # There may be more than the page holds: read them all, in one view of the index.
-        reasons = yield from read_pages(index, lookup.body(page), lookup.take, page=NEXT_PAGE, routing=options.routing)
-        lookup.note(reasons)
-
-
-def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:  # noqa: A002
+def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
     """
     Return the near-duplicates of the document *id* of *index*, without itself.
 
-    Cost: one search for its fingerprint, then as :func:`find`.
+    Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
+    fingerprint, then as :func:`find`.
 
     Raises:
         InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of that id
@@ -238,13 +128,72 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     if not isinstance(id, str):
         raise TypeError(f"id must be a string, not {type(id).__name__}")
     settings = yield from read_index_settings(context, index)
+    found = yield from _find_of_at_once(context, index, id, settings, options)
+    if found is not None:
+        return found
     name = Fields(context.prefix).fingerprint
     body = {"size": 100, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
     answer = yield Call("search", {"index": index, "body": body})
     hits = answer["hits"]["hits"]
+    if not hits and (reasons := incomplete_reasons(answer)):
+        raise IncompleteSearchError(
+            f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=tuple(reasons)
+        )
+    fingerprint = _fingerprint_of(hits, id, index, name)
+    itself = {(hit["_index"], hit["_id"]) for hit in hits}
+    wider = replace(options, size=None if options.size is None else options.size + len(itself))
+    landscape = yield from _survey(context, index, settings, options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=wider)
+    found = yield from lookup.search()
+    others = (each for each in found if (each.index, each.id) not in itself)
+    return replace(found, items=tuple(islice(others, options.size)))
+
+
+def _find_of_at_once(
+    context: Context,
+    index: Index,
+    id: str,
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[NearDups | None]:
+    """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
+    max_distance = effective_distance(settings, options)
+    is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
+    if max_distance > LOOKUP_BY_ID_DISTANCE or not is_plain or options.plan is not None:
+        return None
+    body = build_query_of(
+        id,
+        index=str(index),
+        max_distance=max_distance,
+        filter=options.filter,
+        exclude_ids=options.exclude_ids,
+        prefix=context.prefix,
+        size=PAGE_BY_ID,
+        source=options.source,
+        routing=options.routing,
+    )
+    routing = {} if options.routing is None else {"routing": options.routing}
+    try:
+        answer = yield Call("search", {"index": index, "body": body, **routing})
+    except Exception as error:
+        # An alias of several indices or a data stream cannot be asked for a document by id.
+        if status_of(error) not in (400, 404, 500):
+            raise
+        return None
+    hits = answer["hits"]["hits"]
+    name = Fields(context.prefix).fingerprint
+    if incomplete_reasons(answer) or len(hits) == PAGE_BY_ID or not all(hit.get("fields") for hit in hits):
+        return None
+    itself = [hit for hit in hits if hit["_id"] == id]
+    fingerprint = _fingerprint_of(itself, id, index, name)
+    others = [hit for hit in hits if hit["_id"] != id]
+    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
+    return NearDups(tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, candidates=len(others))
+
+
+def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
+    """Return the one fingerprint that the documents *hits* of this id have."""
     if not hits:
-        if reasons := incomplete_reasons(answer):
-            raise IncompleteSearchError(f"document {shorten(id)} was not found: {'; '.join(reasons)}")
         raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
     held = {value for hit in hits for value in hit.get("fields", {}).get(name, ())}
     if not held:
@@ -254,13 +203,7 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     if len(held) > 1:
         where = ", ".join(sorted(hit["_index"] for hit in hits))
         raise InvalidInputError(f"document {shorten(id)} differs between {where}: name one index")
-    itself = {(hit["_index"], hit["_id"]) for hit in hits}
-    wider = replace(options, size=None if options.size is None else options.size + len(itself))
-    lookup = _Lookup(from_hex(held.pop()), settings, wider, context.prefix)
-    yield from _search(lookup, index, wider)
-    found = lookup.result()
-    others = (each for each in found if (each.index, each.id) not in itself)
-    return replace(found, items=tuple(islice(others, options.size)))
+    return from_hex(held.pop())
 
 
 _T = TypeVar("_T")
@@ -285,10 +228,20 @@ def find_many(
     if isinstance(texts, (str, bytes)):
         raise TypeError("texts must be an iterable of strings, not one string")
     settings = yield from read_index_settings(context, index)
+    landscape = yield from _survey(context, index, settings, options)
     results: list[NearDups | Exception] = []
     for batch in batches(texts, BATCH):
         found = yield Compute(_fingerprint_each, (batch, settings))
-        results += yield from _find_batch(context, index, found, settings, options)
+        lookups = [
+            Lookup(context, index, each, settings=settings, landscape=landscape, options=options)
+            for each in found
+            if isinstance(each, int)
+        ]
+        outcomes = iter((yield from _search_together(lookups, index, options)))
+        results += [
+            next(outcomes) if isinstance(each, int) else _nothing(settings, options) if each is None else each
+            for each in found
+        ]
     return results
 
 
@@ -302,21 +255,8 @@ def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int
     ]
 
 
-def _find_batch(
-    context: Context,
-    index: Index,
-    fingerprints: Sequence[int | Exception | None],
-    settings: IndexSettings,
-    options: Options,
-) -> Flow[list[NearDups | Exception]]:
-    nothing = NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
-    lookups = [_Lookup(each, settings, options, context.prefix) for each in fingerprints if isinstance(each, int)]
-    outcomes = iter((yield from _search_together(lookups, index, options)))
-    return [next(outcomes) if isinstance(each, int) else nothing if each is None else each for each in fingerprints]
-
-
-# Refused for what went on beside it, or (400) for a page larger than the index's max_result_window.
-_WORTH_A_TRY_ALONE = (400, 429, 502, 503, 504)
+# What one search of a batch may be refused for without it telling anything of the search itself.
+_SAME_ALONE = (401, 403, 404)
 
 
 def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
@@ -328,22 +268,23 @@ def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
     )
 
 
-def _search_together(lookups: Sequence[_Lookup], index: Index, options: Options) -> Flow[list[NearDups | Exception]]:
+def _search_together(lookups: Sequence[Lookup], index: Index, options: Options) -> Flow[list[NearDups | Exception]]:
     if not lookups:
         return []
     header = {"index": index} | ({} if options.routing is None else {"routing": options.routing})
-    body = [line for lookup in lookups for line in (header, lookup.body(FIRST_PAGE))]
+    body = [line for lookup in lookups for line in (header, lookup.body())]
     answers = (yield Call("msearch", {"body": body}))["responses"]
     outcomes: list[NearDups | Exception] = []
     for lookup, answer in zip(lookups, answers, strict=True):
         try:
-            if "error" in answer and answer.get("status") in _WORTH_A_TRY_ALONE:
-                yield from _search(lookup, index, options)
-            elif "error" in answer:
-                raise _refusal(answer)
+            if "error" not in answer:
+                outcomes.append((yield from lookup.take_answer(answer)))
+            elif answer.get("status") in _SAME_ALONE:
+                outcomes.append(_refusal(answer))
             else:
-                yield from _take_answer(lookup, answer, FIRST_PAGE, index, options)
-            outcomes.append(lookup.result())
+                # A full queue, a small window, a plan that is not allowed: it gets a try of its own.
+                lookup.adapt(answer["error"])
+                outcomes.append((yield from lookup.search()))
         except Exception as error:  # noqa: BLE001 -- a failed element is a value
             outcomes.append(error)
     return outcomes

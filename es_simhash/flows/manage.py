@@ -268,7 +268,7 @@ class _Clearing:
             "params": {"prefix": prefix},
         }
 
-    def clear(self, hits: Hits) -> Flow[None]:
+    def clear(self, hits: Hits) -> Flow[bool]:
         outcomes = yield from send_bulk([self._operation(hit) for hit in hits])
         refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
         if refused and self._script is not None:
@@ -280,6 +280,7 @@ class _Clearing:
                 self.documents += 1
             elif outcome.status != 404:  # deleted meanwhile: nothing left to clear
                 self.failures.append(f"{outcome.index}/{outcome.id}: {outcome.error}")
+        return False
 
     def _operation(self, hit: Mapping[str, Any]) -> Operation:
         header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}

@@ -18,7 +18,7 @@ __all__ = ["incomplete_reasons", "read_pages"]
 logger = logging.getLogger("es_simhash")
 
 Hits = Sequence[Mapping[str, Any]]
-Handle = Callable[[Hits], Flow[None]]
+Handle = Callable[[Hits], Flow[bool]]
 
 KEEP_ALIVE = "5m"
 
@@ -53,6 +53,7 @@ def read_pages(
     *,
     page: int,
     routing: str | None = None,
+    ranked: bool = False,
 ) -> Flow[list[str]]:
     """
     Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
@@ -63,11 +64,14 @@ def read_pages(
         body:
             Search body; its ``size`` and order are set here.
         handle:
-            Called with the hits of each page; the flow it returns is carried out before the next page.
+            Called with the hits of each page; the flow it returns is carried out before the next page, and its
+            result says whether that is enough.
         page:
             Hits a page; made smaller where the index's ``max_result_window`` wants that.
         routing:
             Routing value that restricts the search to a shard.
+        ranked:
+            Whether the hits with the highest score come first, where the server can do that.
 
     Returns:
         Reasons as :func:`incomplete_reasons` gives them, each once.
@@ -82,14 +86,14 @@ def read_pages(
         # No point in time here, or no right to one; a missing index fails again below, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)
     if opened is not None:
-        reasons = yield from _read_point_in_time(opened, body, handle, page)
+        reasons = yield from _read_point_in_time(opened, body, handle, page, ranked=ranked)
         if reasons is not None:
             return reasons
     return (yield from _read_scroll(index, body, handle, page, options))
 
 
 def _read_point_in_time(
-    opened: Mapping[str, Any], body: Mapping[str, Any], handle: Handle, page: int
+    opened: Mapping[str, Any], body: Mapping[str, Any], handle: Handle, page: int, *, ranked: bool
 ) -> Flow[list[str] | None]:
     """Read on in the point in time *opened*; ``None`` where the server cannot keep an order in it."""
     is_opensearch = "pit_id" in opened
@@ -102,8 +106,8 @@ def _read_point_in_time(
                 **body,
                 "size": page,
                 "pit": {"id": pit, "keep_alive": KEEP_ALIVE},
-                # The only order without ties: by shard and place in it.
-                "sort": [{"_shard_doc": "asc"}],
+                # The only order without ties is by shard and place in it.
+                "sort": [*([{"_score": "desc"}] if ranked else []), {"_shard_doc": "asc"}],
             } | ({} if after is None else {"search_after": after})
             try:
                 answer = yield Call("search", {"body": request})
@@ -117,8 +121,8 @@ def _read_point_in_time(
             pit = answer.get("pit_id", pit)
             reasons |= dict.fromkeys(incomplete_reasons(answer))
             hits = answer["hits"]["hits"]
-            yield from handle(hits)
-            if len(hits) < page:
+            enough = yield from handle(hits)
+            if enough or len(hits) < page:
                 return list(reasons)
             after = hits[-1]["sort"]
     finally:
@@ -130,7 +134,7 @@ def _read_scroll(
     index: str | Sequence[str], body: Mapping[str, Any], handle: Handle, page: int, options: Mapping[str, Any]
 ) -> Flow[list[str]]:
     while True:
-        request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
+        request = {**body, "size": page, "sort": ["_doc"]}
         try:
             answer = yield Call("search", {"index": index, "body": request, "scroll": KEEP_ALIVE, **options})
         except Exception as error:
@@ -143,7 +147,8 @@ def _read_scroll(
     scroll = answer.get("_scroll_id")
     try:
         while hits := answer["hits"]["hits"]:
-            yield from handle(hits)
+            if (yield from handle(hits)):
+                break
             answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": KEEP_ALIVE}})
             scroll = answer.get("_scroll_id", scroll)
             reasons |= dict.fromkeys(incomplete_reasons(answer))

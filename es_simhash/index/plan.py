@@ -1,8 +1,9 @@
 """
 Lookup plans: which block terms a document must share to be a candidate at a distance.
 
-Arithmetic only: from max_distance and the size of the index to radii and a ``minimum_should_match``. The query
-that a plan turns into is written in ``query``; what a server answers is nobody's business here.
+Arithmetic only: from max_distance, the size of the index and what the server allows, to radii and a
+``minimum_should_match``. The query that a plan turns into is written in ``query``; what a server answers is nobody's
+business here.
 
 A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R, the sum
 over the blocks of the number of radii that reach the block's distance therefore never falls below
@@ -16,25 +17,68 @@ block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); docs/looku
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import combinations
 from math import comb
 
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import BLOCK_BITS, BLOCKS
 
 __all__ = [
     "DEFAULT_MAX_DISTANCE",
+    "Landscape",
+    "Limits",
     "LookupPlan",
+    "PlanEstimate",
     "check_max_distance",
+    "explain_plan",
+    "make_plan",
     "minimum_should_match",
     "plan_lookup",
 ]
 
 DEFAULT_MAX_DISTANCE = 3
-BLOCKS = 4
-BLOCK_BITS = 16
+# Up to here block terms taken from a stored document, which have no neighbours around them, exclude enough.
+LOOKUP_BY_ID_DISTANCE = 3
+DEFAULT_MAX_TERMS = 65_536  # of index.max_terms_count, on both products
 MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    What a server allows a query.
+
+    Attributes:
+        scripts:
+            Whether a script may filter.
+        max_terms:
+            Most values in one ``terms`` query (``index.max_terms_count``); longer lists are split.
+        max_clauses:
+            Most clauses in one query (``indices.query.bool.max_clause_count``).
+    """
+
+    scripts: bool = True
+    max_terms: int = DEFAULT_MAX_TERMS
+    max_clauses: int = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Landscape:
+    """
+    What is known of an index's fingerprints.
+
+    Attributes:
+        documents:
+            Number of fingerprinted documents.
+        density:
+            How many times longer the posting list of a document's own block term is, on average, than it would be
+            if fingerprints were uniformly random; 1 or more.
+    """
+
+    documents: int = 1_000_000
+    density: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +86,30 @@ class LookupPlan:
     """
     A necessary condition, in block terms, for being within a distance.
 
-    Args:
+    Attributes:
         max_distance:
             Largest distance of a near-duplicate, in bits, that the plan never excludes.
         radii:
             One should clause stands in the query for each block and radius. Empty: every fingerprinted document
-            is a candidate.
+            passes.
         minimum_should_match:
-            How many of those clauses a candidate matches at least.
-        candidate_share:
-            Share of the documents expected to be candidates if fingerprints were uniformly random, 0 to 1.
+            How many of those clauses a document matches at least.
+        script:
+            Whether a script on the server checks the distance of what passes, so that only near-duplicates are hits.
+        max_terms:
+            Most values in one ``terms`` list; longer ones are split, which keeps the count, since a block is in one
+            part at most.
     """
 
     max_distance: int
     radii: tuple[int, ...]
     minimum_should_match: int
-    candidate_share: float
+    script: bool = False
+    max_terms: int = DEFAULT_MAX_TERMS
 
     @property
     def is_scan(self) -> bool:
-        """Whether the plan reads every fingerprint."""
+        """Whether no block term excludes anything."""
         return not self.radii
 
     @property
@@ -70,9 +118,45 @@ class LookupPlan:
         return BLOCKS * sum(neighbour_count(radius) for radius in self.radii)
 
     @property
+    def clauses(self) -> int:
+        """Number of ``terms`` clauses in the query."""
+        return BLOCKS * sum(-(-neighbour_count(radius) // self.max_terms) for radius in self.radii)
+
+    @property
+    def pass_share(self) -> float:
+        """Share of uniformly random fingerprints that match the block terms, 0 to 1."""
+        return _pass_share(self.radii, self.minimum_should_match)
+
+    @property
     def name(self) -> str:
-        """Short name: ``r0,1 msm5`` or ``scan``."""
-        return "scan" if self.is_scan else f"r{','.join(map(str, self.radii))} msm{self.minimum_should_match}"
+        """Short name, such as ``r0,1 msm5``, ``r2 msm1 + script`` or ``scan``."""
+        terms = "scan" if self.is_scan else f"r{','.join(map(str, self.radii))} msm{self.minimum_should_match}"
+        return f"{terms} + script" if self.script else terms
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEstimate:
+    """
+    What a plan is expected to cost in an index.
+
+    Attributes:
+        plan:
+            The plan.
+        postings:
+            Postings read.
+        passing:
+            Documents that match the block terms.
+        hits:
+            Candidates sent to the client; with a script, only near-duplicates are, which are not counted here.
+        milliseconds:
+            Time of the search beyond that of an empty one, by the cost model; good for comparing plans.
+    """
+
+    plan: LookupPlan
+    postings: float
+    passing: float
+    hits: float
+    milliseconds: float
 
 
 def check_max_distance(max_distance: int) -> int:
@@ -92,7 +176,9 @@ def check_max_distance(max_distance: int) -> int:
 
 @cache
 def neighbour_count(radius: int) -> int:
-    """Return how many 16-bit blocks are within *radius* bits of one: 1, 17, 137, 697, 2517 for 0 to 4."""
+    """
+    Return how many 16-bit blocks are within *radius* bits of one: 1, 17, 137, 697, 2517 for 0 to 4.
+    """
     return sum(comb(BLOCK_BITS, flips) for flips in range(radius + 1))
 
 
@@ -102,7 +188,7 @@ def minimum_should_match(max_distance: int, radii: tuple[int, ...]) -> int:
     Return how many of the clauses of *radii* every fingerprint within *max_distance* matches at least.
 
     One clause stands for one block and one radius. 0 means that the clauses exclude nothing. Computed by a
-    dynamic programme over the blocks: ``least[spent]`` is the fewest matches that blocks so far can have when
+    dynamic programme over the blocks: ``least[spent]`` is the fewest matches that the blocks so far can have when
     their distances add up to ``spent``.
     """
     check_max_distance(max_distance)
@@ -113,15 +199,13 @@ def minimum_should_match(max_distance: int, radii: tuple[int, ...]) -> int:
         for spent, sofar in least.items():
             for distance in range(min(BLOCK_BITS, max_distance - spent) + 1):
                 total = sofar + matches[distance]
-                key = spent + distance
-                following[key] = min(total, following.get(key, total))
+                following[spent + distance] = min(total, following.get(spent + distance, total))
         least = following
     return min(least.values())
 
 
 @cache
-def candidate_share(radii: tuple[int, ...], should_match: int) -> float:
-    """Return the chance that a uniformly random fingerprint matches at least *should_match* clauses of *radii*."""
+def _pass_share(radii: tuple[int, ...], should_match: int) -> float:
     if should_match <= 0:
         return 1.0
     block: dict[int, int] = {}
@@ -135,52 +219,112 @@ def candidate_share(radii: tuple[int, ...], should_match: int) -> float:
             for count, more in block.items():
                 following[total + count] = following.get(total + count, 0) + number * more
         ways = following
-    return sum(number for total, number in ways.items() if total >= should_match) / 2 ** (BLOCKS * BLOCK_BITS)
+    passing = sum(number for total, number in ways.items() if total >= should_match)
+    return float(passing / 2 ** (BLOCKS * BLOCK_BITS))
 
 
-def make_plan(max_distance: int, radii: tuple[int, ...]) -> LookupPlan:
+def make_plan(
+    max_distance: int, radii: tuple[int, ...], *, script: bool = False, max_terms: int = DEFAULT_MAX_TERMS
+) -> LookupPlan:
     """
-    Return the plan that uses *radii* for *max_distance*; a scan where they would exclude nothing.
-    """
-    should_match = minimum_should_match(max_distance, radii)
-    if should_match == 0:
-        return LookupPlan(max_distance, (), 0, 1.0)
-    return LookupPlan(max_distance, radii, should_match, candidate_share(radii, should_match))
-
-
-@cache
-def _plans(max_distance: int) -> tuple[LookupPlan, ...]:
-    radii = [c for n in range(1, MAX_RADIUS + 2) for c in combinations(range(MAX_RADIUS + 1), n)]
-    plans = (make_plan(max_distance, each) for each in radii)
-    return (*(plan for plan in plans if not plan.is_scan), LookupPlan(max_distance, (), 0, 1.0))
-
-
-# Relative cost of one term looked up, one posting read and one candidate fetched.
-_TERM, _POSTING, _CANDIDATE = 1.0, 0.02, 8.0
-
-
-def _cost(plan: LookupPlan, documents: int) -> float:
-    postings = documents * plan.terms / 2**BLOCK_BITS
-    return _TERM * plan.terms + _POSTING * postings + _CANDIDATE * documents * plan.candidate_share
-
-
-def plan_lookup(max_distance: int = DEFAULT_MAX_DISTANCE, *, documents: int = 1_000_000) -> LookupPlan:
-    """
-    Return the plan with the least estimated cost for *max_distance* in an index of *documents*.
+    Return the plan that uses *radii* for *max_distance*; one without block terms where they would exclude nothing.
 
     Args:
         max_distance:
             Largest distance, in bits, inclusive, 0 to 64.
-        documents:
-            Number of fingerprinted documents, roughly.
-
-    Raises:
-        TypeError: If an argument is not an int.
-        InvalidInputError: If max_distance is out of range.
+        radii:
+            Radii of the clauses, each 0 to 16.
+        script:
+            Whether a script checks the distance behind the clauses.
+        max_terms:
+            Most values in one ``terms`` list.
 
     Examples:
-        >>> plan_lookup(3, documents=1000).name
-        'r0 msm1'
+        >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
+        6
+    """
+    should_match = minimum_should_match(max_distance, radii)
+    return LookupPlan(max_distance, radii if should_match else (), should_match, script, max_terms)
+
+
+@lru_cache(maxsize=256)
+def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
+    """Return every plan worth a thought within *limits*; the scan without a script is always the last."""
+    choices = [radii for count in range(1, MAX_RADIUS + 2) for radii in combinations(range(MAX_RADIUS + 1), count)]
+    plans = [make_plan(max_distance, radii, max_terms=limits.max_terms) for radii in choices]
+    useful = [plan for plan in plans if not plan.is_scan and plan.clauses <= limits.max_clauses]
+    scripted = [replace(plan, script=True) for plan in useful] if limits.scripts else []
+    scan = LookupPlan(max_distance, (), 0)
+    return (*useful, *scripted, *([replace(scan, script=True)] if limits.scripts else []), scan)
+
+
+# Milliseconds by the thousand, fitted by bench/plans.py; see docs/lookup.md. Terms are looked up in each segment, so
+# their price holds for a dozen segments; postings are read whole; a scripted check is one document's; a hit is
+# fetched, sent and rescored.
+_PER_THOUSAND = {"terms": 0.7, "postings": 0.02, "checks": 0.25, "hits": 30.0}
+
+
+def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
+    """
+    Return what *plan* is expected to cost in an index like *landscape*.
+    """
+    # A list of neighbours is less skewed than the list of one's own block: take the density as a bound for all.
+    postings = landscape.documents * landscape.density * plan.terms / 2**BLOCK_BITS
+    passing = landscape.documents * min(1.0, plan.pass_share * landscape.density ** _blocks_needed(plan))
+    hits = 0.0 if plan.script else passing
+    checks = passing if plan.script else 0.0
+    thousands = {"terms": plan.terms, "postings": postings, "checks": checks, "hits": hits}
+    cost = sum(_PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
+    return PlanEstimate(plan, postings, passing, hits, cost)
+
+
+def _blocks_needed(plan: LookupPlan) -> int:
+    """Return in how many blocks at least a passing document is near: each multiplies its chance by the density."""
+    return -(-plan.minimum_should_match // max(1, len(plan.radii)))
+
+
+def explain_plan(
+    max_distance: int = DEFAULT_MAX_DISTANCE, *, landscape: Landscape | None = None, limits: Limits | None = None
+) -> tuple[PlanEstimate, ...]:
+    """
+    Return the estimates of all plans for *max_distance*, cheapest first: the first is the one that is used.
+
+    Args:
+        max_distance:
+            Largest distance, in bits, inclusive, 0 to 64.
+        landscape:
+            What is known of the index; by default a million random fingerprints.
+        limits:
+            What the server allows; by default everything.
+
+    Raises:
+        TypeError: If max_distance is not an int.
+        InvalidInputError: If it is out of range.
+
+    Examples:
+        >>> explain_plan(64, limits=Limits(scripts=False))[0].plan.name
+        'scan'
     """
     check_max_distance(max_distance)
-    return min(_plans(max_distance), key=lambda plan: _cost(plan, documents))
+    landscape = landscape or Landscape()
+    estimates = [estimate(plan, landscape) for plan in _plans(max_distance, limits or Limits())]
+    return tuple(sorted(estimates, key=lambda each: each.milliseconds))
+
+
+@lru_cache(maxsize=1024)
+def _cheapest(max_distance: int, landscape: Landscape, limits: Limits) -> LookupPlan:
+    return explain_plan(max_distance, landscape=landscape, limits=limits)[0].plan
+
+
+def plan_lookup(
+    max_distance: int = DEFAULT_MAX_DISTANCE, *, landscape: Landscape | None = None, limits: Limits | None = None
+) -> LookupPlan:
+    """
+    Return the plan with the least estimated cost; arguments and errors as :func:`explain_plan`.
+
+    Examples:
+        >>> plan_lookup(3).max_distance
+        3
+    """
+    check_max_distance(max_distance)
+    return _cheapest(max_distance, landscape or Landscape(), limits or Limits())

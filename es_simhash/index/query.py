@@ -10,11 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import block_neighbours, split_blocks, to_hex
+from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance, plan_lookup
+from es_simhash.index.plan import (
+    DEFAULT_MAX_DISTANCE,
+    LOOKUP_BY_ID_DISTANCE,
+    Limits,
+    LookupPlan,
+    check_max_distance,
+    plan_lookup,
+)
 
-__all__ = ["build_query", "candidate_clause", "check_filter"]
+__all__ = ["build_query", "build_query_of", "candidate_clauses", "check_filter"]
 
 Query = dict[str, Any]
 
@@ -29,8 +36,8 @@ def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) 
     """
     if given is None:
         return []
-    clauses = [given] if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else None
-    if clauses is None or isinstance(given, (str, bytes)) or not all(isinstance(c, Mapping) for c in clauses):
+    clauses: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(clause, Mapping) for clause in clauses):
         raise TypeError(f"filter must be a query or a list of queries, not {shorten(given)}")
     for clause in clauses:
         if len(clause) != 1:
@@ -41,26 +48,47 @@ def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) 
     return [dict(clause) for clause in clauses]
 
 
-def candidate_clause(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> Query:
+def candidate_clauses(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
-    Return the query clause that every fingerprint within the plan's distance matches.
+    Return the query clauses, all of which every fingerprint within the plan's distance matches.
     """
     fields = Fields(prefix)
+    clauses = [_block_clause(fingerprint, plan, fields)]
+    return [*clauses, _distance_clause(fingerprint, plan, fields)] if plan.script else clauses
+
+
+def _block_clause(fingerprint: int, plan: LookupPlan, fields: Fields) -> Query:
     if plan.is_scan:
         return {"exists": {"field": fields.fingerprint}}
     should: list[Query] = [
-        {"terms": {field: [f"{term:04x}" for term in block_neighbours(block, radius)]}}
+        {"terms": {field: part}}
         for radius in plan.radii
         for field, block in zip(fields.blocks, split_blocks(fingerprint), strict=True)
+        for part in _parts(neighbour_terms(block, radius), plan.max_terms)
     ]
     return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}
+
+
+def _parts(terms: list[str], size: int) -> list[list[str]]:
+    return [terms[start : start + size] for start in range(0, len(terms), size)]
+
+
+def _distance_clause(fingerprint: int, plan: LookupPlan, fields: Fields) -> Query:
+    # A document without the copy for scripts passes: the client's rescore decides about it.
+    source = "doc[params.field].size() == 0 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
+    parameters = {
+        "field": fields.value,
+        "wanted": fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint,
+        "most": plan.max_distance,
+    }
+    return {"script": {"script": {"lang": "painless", "source": source, "params": parameters}}}
 
 
 def build_query(
     fingerprint: int,
     *,
     max_distance: int = DEFAULT_MAX_DISTANCE,
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,  # noqa: A002 -- the DSL's own word
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     exclude_ids: Iterable[str] = (),
     prefix: str = DEFAULT_PREFIX,
     plan: LookupPlan | None = None,
@@ -85,7 +113,7 @@ def build_query(
         prefix:
             Name of the object that holds the fields.
         plan:
-            Lookup plan to use; by default the cheapest for the distance.
+            Lookup plan to use; by default the cheapest for the distance without a script, in a million documents.
         size:
             Most candidates on the page.
         source:
@@ -100,7 +128,7 @@ def build_query(
             is for a smaller distance.
 
     Examples:
-        >>> body = build_query(0x0123456789abcdef, max_distance=3, plan=plan_lookup(3, documents=1000))
+        >>> body = build_query(0x0123456789abcdef, max_distance=3, plan=make_plan(3, (0,)))
         >>> body["query"]["bool"]["filter"][0]["bool"]["should"][0]
         {'terms': {'simhash.block0': ['0123']}}
     """
@@ -108,12 +136,12 @@ def build_query(
     check_max_distance(max_distance)
     if isinstance(exclude_ids, (str, bytes)):
         raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
-    plan = plan or plan_lookup(max_distance)
+    plan = plan or plan_lookup(max_distance, limits=Limits(scripts=False))
     if plan.max_distance < max_distance:
         raise InvalidInputError(
             f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
         )
-    query: Query = {"filter": [candidate_clause(fingerprint, plan, prefix=prefix), *check_filter(filter)]}
+    query: Query = {"filter": [*candidate_clauses(fingerprint, plan, prefix=prefix), *check_filter(filter)]}
     if excluded := [str(each) for each in exclude_ids]:
         query["must_not"] = [{"ids": {"values": excluded}}]
     return {
@@ -122,5 +150,51 @@ def build_query(
         "docvalue_fields": [Fields(prefix).fingerprint],
         "_source": list(source) if isinstance(source, Sequence) else source,
         # The number of hits on the page tells whether there may be more; counting the rest would cost.
+        "track_total_hits": False,
+    }
+
+
+def build_query_of(
+    id: str,
+    *,
+    index: str,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    exclude_ids: Iterable[str] = (),
+    prefix: str = DEFAULT_PREFIX,
+    size: int = 1000,
+    source: bool | Sequence[str] = False,
+    routing: str | None = None,
+) -> Query:
+    """
+    Return the search body whose hits are the document *id* itself and the candidates for it.
+
+    No fingerprint is needed: the server takes the block terms from the stored document (terms lookup), which is why
+    this works up to distance 3 only. *id* is found in the one *index*, or alias of one index, by its *routing* value
+    where it has one; the other arguments are those of :func:`build_query`.
+
+    Raises:
+        InvalidInputError: If max_distance is above 3.
+    """
+    check_max_distance(max_distance)
+    if max_distance > LOOKUP_BY_ID_DISTANCE:
+        raise InvalidInputError(
+            f"max_distance {max_distance} needs the neighbours of the document's blocks: up to "
+            f"{LOOKUP_BY_ID_DISTANCE} works by id, beyond that give the fingerprint"
+        )
+    fields = Fields(prefix)
+    document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
+    should = [{"terms": {field: {**document, "path": field}}} for field in fields.blocks]
+    candidates: Query = {
+        "filter": [{"bool": {"should": should, "minimum_should_match": 4 - max_distance}}, *check_filter(filter)]
+    }
+    if excluded := [str(each) for each in exclude_ids]:
+        candidates["must_not"] = [{"ids": {"values": excluded}}]
+    either = [{"ids": {"values": [id]}}, {"bool": candidates}]
+    return {
+        "size": size,
+        "query": {"bool": {"filter": [{"bool": {"should": either, "minimum_should_match": 1}}]}},
+        "docvalue_fields": [fields.fingerprint],
+        "_source": list(source) if isinstance(source, Sequence) else source,
         "track_total_hits": False,
     }

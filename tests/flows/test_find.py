@@ -13,9 +13,13 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.flows.context import Context
-from es_simhash.flows.find import FIRST_PAGE, Options, find, find_many, find_of
+from es_simhash.flows.find import find, find_many, find_of, scan
+from es_simhash.flows.lookup import NEXT_PAGE, Options
+from es_simhash.index.plan import make_plan
 from tests.flows.by_hand import ServerError, drive
 
+# More candidates than the first page of any plan for a few documents, and than one page of those that follow.
+MANY = NEXT_PAGE + 503
 WHOLE = {"total": 1, "successful": 1, "failed": 0}
 
 
@@ -50,7 +54,7 @@ class Index:
         after = body.get("search_after", [-1])[0]
         hits = [each for each in self.hits if each["sort"][0] > after][: body["size"]]
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
-        answer = {"_shards": shards, "timed_out": False, "hits": {"hits": hits}}
+        answer = {"_shards": shards, "timed_out": False, "hits": {"total": {"value": len(self.hits)}, "hits": hits}}
         if scroll:
             self.open.add("scroll")
             self.rest = self.hits[len(hits) :]
@@ -78,6 +82,16 @@ class Index:
 
     def msearch(self, body):
         return {"responses": [{**self.search(line), "status": 200} for line in body[1::2]]}
+
+
+def scored(hits, body):
+    """Give *hits* the number of should clauses they match as their score, and put the highest first."""
+    must = body["query"]["bool"]["must"]["bool"]["should"]
+    for each in hits:
+        digits = each["fields"]["simhash.fingerprint"][0]
+        terms = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)}
+        each["_score"] = sum(terms[field] in values for part in must for field, values in part["terms"].items())
+    return sorted(hits, key=lambda each: (-each["_score"], each["sort"]))
 
 
 def look(index, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
@@ -114,30 +128,126 @@ def test_the_mapping_is_asked_for_again_after_a_minute():
 )
 def test_every_candidate_is_read_whatever_the_page(options):
     """Past one page, with or without a point in time, with a small window: the last hit is found."""
-    count = FIRST_PAGE + 503
-    index = Index([0] * count, **options)
+    index = Index([0] * MANY, **options)
     found, _, _ = look(index)
-    assert len(found) == found.candidates == count
+    assert len(found) == found.candidates == MANY
     assert found.complete
     assert not index.open
 
 
 def test_the_nearest_are_kept_when_fewer_are_wanted():
     """``size`` cuts after all candidates were rescored."""
-    index = Index([3] * (FIRST_PAGE + 1) + [0])
+    index = Index([3] * MANY + [0], has_pit=False)
     found, _, _ = look(index, size=1)
     assert [each.distance for each in found] == [0]
+
+
+def test_reading_stops_when_nothing_nearer_can_follow():
+    """With a size, pages come in order of clauses matched: those that cannot be nearer are not read."""
+
+    class Ranking(Index):
+        def search(self, body, index=None, scroll=None):
+            if "must" not in body["query"]["bool"]:
+                return super().search(body, index, scroll)
+            ranked = scored(self.hits, body)
+            start = 0 if "search_after" not in body else ranked.index(self.last) + 1
+            page = ranked[start : start + body["size"]]
+            self.last = page[-1]
+            return {"_shards": WHOLE, "timed_out": False, "hits": {"hits": page}}
+
+    fingerprints = [7] * (3 * NEXT_PAGE) + [1, 0, 3]
+    found, calls, _ = look(Ranking(fingerprints), size=3, max_distance=3, plan=make_plan(3, (0, 1)))
+    assert [each.distance for each in found] == [0, 1, 2]
+    assert found.complete
+    assert [call.api for call in calls].count("search") == 2
+    everything, _, _ = look(Ranking(fingerprints), max_distance=3)
+    assert len(everything) == len(fingerprints)
+
+
+def test_a_stream_is_read_page_by_page():
+    """Each page's near-duplicates are handed on before the next is asked for."""
+    index = Index([0] * MANY + [2**64 - 1])
+    _, calls, emitted = drive(scan(Context(), "i", None, 0, Options()), index)
+    assert len({each.id for each in emitted}) == MANY
+    assert [call.api for call in calls] == ["get_mapping", "open_point_in_time", *["search"] * 2, "close_point_in_time"]
+    with pytest.raises(InvalidInputError, match="no size"):
+        drive(scan(Context(), "i", None, 0, Options(size=1)), index)
+
+
+class Refusing(Index):
+    """Answers *message* with *status* to a search that *refuses* says it refuses."""
+
+    def __init__(self, fingerprints, refuses, message, status=400):
+        super().__init__(fingerprints)
+        self.refuses, self.message, self.status = refuses, message, status
+
+    def search(self, body, index=None, scroll=None):
+        if self.refuses(str(body)):
+            return ServerError(self.status, self.message)
+        return super().search(body, index, scroll)
+
+
+LONG_LIST = "The number of terms [697] used in the Terms Query request has exceeded the allowed maximum of [512]."
+
+
+@pytest.mark.parametrize(
+    ("refuses", "message", "status"),
+    [
+        (lambda body: "'script'" in body, "[script] queries cannot be executed when 'search.allow_expensive_queries'", 500),
+        (lambda body: "'script'" in body, "script_lang not supported [painless]", 400),
+        (lambda body: body.count("'terms'") and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]", 400),
+        (lambda body: body.count("'terms'") > 4, "too_many_clauses: maxClauseCount is set to 4", 400),
+    ],
+)
+def test_what_a_server_refuses_is_asked_another_way(refuses, message, status):
+    """And remembered: the next lookup is not refused."""
+    context = Context()
+    index = Refusing([0, 1], refuses, message, status)
+    found, _, _ = look(index, context=context, max_distance=13)
+    assert (len(found), found.complete) == (2, True)
+    _, calls, _ = look(index, context=context, max_distance=13)
+    assert [call.api for call in calls] == ["search"]
+
+
+def test_a_refusal_for_another_reason_is_raised():
+    """The client's own error, at once."""
+    with pytest.raises(ServerError, match="parse"):
+        look(Refusing([0], lambda _: True, "cannot parse the filter"), max_distance=13)
+
+
+def test_a_script_that_fails_on_a_shard_is_left_out():
+    """The documents of that shard are asked for without it."""
+
+    class Failing(Index):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if "'script'" not in str(body):
+                return answer
+            failures = [{"reason": {"type": "script_exception", "reason": "runtime error"}}]
+            return {**answer, "_shards": {"total": 2, "failed": 1, "failures": failures}}
+
+    found, _, _ = look(Failing([0]), max_distance=13)
+    assert (len(found), found.complete, found.plan.script) == (1, True, False)
+
+
+def test_a_forced_plan_is_kept():
+    """Whoever names a plan gets that one, or the server's refusal."""
+    plan = make_plan(3, (0, 1))
+    found, _, _ = look(Index([0]), plan=plan)
+    assert found.plan == plan
+    with pytest.raises(ServerError):
+        look(Refusing([0], lambda body: "'script'" in body, "no script"), plan=make_plan(3, (0,), script=True))
 
 
 @pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])
 @pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt(), ConnectionError("gone")])
 def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
     """Whatever step fails, the error comes out and the point in time or scroll is given back."""
-    fresh = Index([0] * (FIRST_PAGE * 2), **options)
+    fresh = Index([0] * MANY, **options)
     _, calls, _ = look(fresh)
     steps_that_may_fail_silently = {"close_point_in_time", "clear_scroll"}
     for step, call in enumerate(calls):
-        index = Index([0] * (FIRST_PAGE * 2), **options)
+        index = Index([0] * MANY, **options)
         if call.api in steps_that_may_fail_silently and isinstance(failure, Exception):
             found, _, _ = look(index, fail_at=step, failure=failure)
             assert found.complete
@@ -237,13 +347,13 @@ def test_other_clusters_want_a_scheme():
 def test_many_keep_their_order_and_their_failures():
     """No text, no text at all, and a search that is refused."""
 
-    class Refusing(Index):
+    class NotThere(Index):
         def msearch(self, body):
             answers = super().msearch(body)
             answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
             return answers
 
-    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], Options()), Refusing([0]))
+    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], Options()), NotThere([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "TypeError", "SearchFailedError"]
     assert found[3].status == 404
 
@@ -257,31 +367,60 @@ def test_one_refused_for_load_is_searched_alone():
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return answers
 
-    found, calls, _ = drive(find_many(Context(), "i", ["a text", "another"], Options(max_distance=64)), Busy([0]))
+    options = Options(max_distance=64, plan=make_plan(64, ()))
+    found, calls, _ = drive(find_many(Context(), "i", ["a text", "another"], options), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     assert [call.api for call in calls] == ["get_mapping", "msearch", "search"]
 
 
-def test_of_a_document_leaves_it_out():
-    """Also where fewer are wanted than there are."""
-    found, _, _ = drive(find_of(Context(), "i", "0", Options(size=1)), _OnlyById([0, 1]))
-    assert [each.id for each in found] == ["1"]
+class ById(Index):
+    """Also finds documents by id, and their candidates by their stored block terms where that *works*."""
 
+    works = True
 
-class _OnlyById(Index):
-    def search(self, body, index=None, **rest):
-        wanted = body["query"].get("ids", {}).get("values")
-        answer = super().search(body, index)
-        if wanted:
+    def search(self, body, index=None, scroll=None):
+        if "'path'" in str(body) and not self.works:
+            return ServerError(400, "alias has more than one index")
+        answer = super().search(body, index, scroll)
+        if wanted := body["query"].get("ids", {}).get("values"):
             answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
         return answer
 
 
-def test_of_a_document_that_is_not_there():
+class ByIdInTwoSteps(ById):
+    """As behind an alias of several indices."""
+
+    works = False
+
+
+@pytest.mark.parametrize(("kind", "searches"), [(ById, 1), (ByIdInTwoSteps, 3)])
+def test_of_a_document_leaves_it_out(kind, searches):
+    """In one search where the server can look up the terms, also where fewer are wanted than there are."""
+    found, calls, _ = drive(find_of(Context(), "i", "0", Options(size=1)), kind([0, 1, 3]))
+    assert [(each.id, each.distance) for each in found] == [("1", 1)]
+    assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]
+
+
+def test_of_a_document_beyond_the_terms_lookup():
+    """At larger distances its fingerprint is asked for first."""
+    found, _, _ = drive(find_of(Context(), "i", "0", Options(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
+    assert [each.distance for each in found] == [9]
+
+
+@pytest.mark.parametrize("kind", [ById, ByIdInTwoSteps])
+def test_of_a_document_that_is_not_there(kind):
     """Or that has no fingerprint: told apart."""
+
+    class Absent(kind):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if isinstance(answer, dict):
+                answer["hits"]["hits"] = []
+            return answer
+
     with pytest.raises(InvalidInputError, match="no document 'x'"):
-        drive(find_of(Context(), "i", "x", Options()), _OnlyById([0]))
-    index = _OnlyById([0])
+        drive(find_of(Context(), "i", "x", Options()), Absent([]))
+    index = kind([0])
     del index.hits[0]["fields"]
     with pytest.raises(InvalidInputError, match="no fingerprint"):
         drive(find_of(Context(), "i", "0", Options()), index)

@@ -3,16 +3,19 @@
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing import block_neighbours, split_blocks
-from es_simhash.index.plan import _plans, candidate_share, make_plan
-from es_simhash.index.query import candidate_clause
+from es_simhash.index.plan import Limits, explain_plan, make_plan
+from es_simhash.index.query import candidate_clauses
 
 fingerprints = st.integers(0, 2**64 - 1)
 
 
 def matches(clause, fingerprint):
-    """Evaluate a candidate clause as a server does."""
+    """Evaluate one of the candidate clauses as a server does."""
     if "exists" in clause:
         return True
+    if "script" in clause:
+        parameters = clause["script"]["script"]["params"]
+        return ((parameters["wanted"] ^ fingerprint) & (2**64 - 1)).bit_count() <= parameters["most"]
     terms = dict(zip((f"simhash.block{i}" for i in range(4)), (f"{b:04x}" for b in split_blocks(fingerprint))))
     counts = 0
     for each in clause["bool"]["should"]:
@@ -28,8 +31,10 @@ def test_no_plan_excludes_a_fingerprint_within_its_distance(data, fingerprint, m
     other = fingerprint
     for bit in flips:
         other ^= 1 << bit
-    plan = data.draw(st.sampled_from(_plans(max_distance)))
-    assert matches(candidate_clause(fingerprint, plan), other), plan.name
+    limits = Limits(max_terms=data.draw(st.sampled_from([65_536, 1_024, 100])))
+    plan = data.draw(st.sampled_from([each.plan for each in explain_plan(max_distance, limits=limits)]))
+    for clause in candidate_clauses(fingerprint, plan):
+        assert matches(clause, other), plan.name
 
 
 @given(fingerprint=fingerprints, block=st.integers(0, 65535), radius=st.integers(0, 4))
@@ -41,10 +46,31 @@ def test_neighbours_are_exactly_the_blocks_within_the_radius(fingerprint, block,
     assert (other in neighbours) == ((other ^ block).bit_count() <= radius)
 
 
-@given(st.sets(st.integers(0, 4), min_size=1), st.integers(0, 20))
-def test_candidate_share_is_a_share(radii, max_distance):
-    """Between 0 and 1, and smaller where more clauses must match."""
-    plan = make_plan(max_distance, tuple(sorted(radii)))
-    assert 0 < plan.candidate_share <= 1
-    if plan.minimum_should_match > 1:
-        assert plan.candidate_share <= candidate_share(plan.radii, plan.minimum_should_match - 1)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.integers(0, 20))
+def test_any_radii_are_sound_repeats_included(radii, max_distance):
+    """The fewest matches over every way to spend the distance, counted one by one."""
+    plan = make_plan(max_distance, tuple(radii))
+    ways = (
+        (a, b, c, d)
+        for a in range(17)
+        for b in range(17)
+        for c in range(17)
+        for d in range(max_distance - a - b - c + 1)
+        if a + b + c <= max_distance
+    )
+    fewest = min(sum(distance <= radius for distance in way for radius in radii) for way in ways)
+    assert plan.minimum_should_match == fewest
+    assert 0 < plan.pass_share <= 1
+
+
+@given(st.integers(0, 24), st.sampled_from([1, 16, 1024]))
+def test_limits_are_kept(max_distance, allowed):
+    """Where scripts, long lists or many clauses are refused there is still a plan, if need be the scan."""
+    limits = Limits(scripts=False, max_terms=100, max_clauses=allowed)
+    for each in explain_plan(max_distance, limits=limits):
+        assert not each.plan.script
+        assert each.plan.clauses <= allowed
+    clause = candidate_clauses(0, explain_plan(max_distance, limits=limits)[0].plan)[0]
+    for part in clause.get("bool", {}).get("should", ()):
+        [values] = part["terms"].values()
+        assert len(values) <= 100

@@ -3,7 +3,14 @@
 import pytest
 
 from es_simhash import InvalidInputError, plan_lookup
-from es_simhash.index.plan import candidate_share, make_plan, minimum_should_match, neighbour_count
+from es_simhash.index.plan import (
+    Landscape,
+    Limits,
+    explain_plan,
+    make_plan,
+    minimum_should_match,
+    neighbour_count,
+)
 
 
 @pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 17), (2, 137), (3, 697), (4, 2517)])
@@ -52,10 +59,10 @@ def test_one_radius_has_the_pigeonhole_form():
             assert minimum_should_match(max_distance, (radius,)) == expected
 
 
-def test_candidate_share_of_the_pigeonhole():
-    """One equal block of four: 1 - (1 - 2**-16)**4 of uniform fingerprints."""
-    assert candidate_share((0,), 1) == pytest.approx(1 - (1 - 2**-16) ** 4)
-    assert candidate_share((0,), 0) == 1
+def test_pass_share_of_the_pigeonhole():
+    """One equal block of four: 1 - (1 - 2**-16)**4 of uniform fingerprints; everything passes a scan."""
+    assert make_plan(3, (0,)).pass_share == pytest.approx(1 - (1 - 2**-16) ** 4)
+    assert make_plan(4, (0,)).pass_share == 1
 
 
 def test_a_plan_exists_for_every_distance():
@@ -64,8 +71,32 @@ def test_a_plan_exists_for_every_distance():
         plan = plan_lookup(max_distance)
         assert plan.max_distance == max_distance
         assert plan.is_scan == (plan.minimum_should_match == 0)
-    assert plan_lookup(64).is_scan
-    assert plan_lookup(64).name == "scan"
+    assert plan_lookup(64).name == "scan + script"
+    assert plan_lookup(64, limits=Limits(scripts=False)).name == "scan"
+
+
+def test_lists_are_split_where_a_server_wants_short_ones():
+    """Radius 3 has 697 terms: one list, or seven of at most 100."""
+    assert make_plan(11, (3,)).clauses == 4
+    assert make_plan(11, (3,), max_terms=100).clauses == 28
+
+
+def test_a_plan_is_explained():
+    """All plans with their estimates, the cheapest first, which is the one used."""
+    landscape = Landscape(4_000_000)
+    estimates = explain_plan(8, landscape=landscape)
+    assert estimates[0].plan == plan_lookup(8, landscape=landscape)
+    assert [each.milliseconds for each in estimates] == sorted(each.milliseconds for each in estimates)
+    pigeonhole = next(each for each in explain_plan(3, landscape=landscape) if each.plan == make_plan(3, (0,)))
+    assert pigeonhole.hits == pytest.approx(244, rel=0.01)
+    assert pigeonhole.postings == pytest.approx(244, rel=0.01)
+
+
+def test_a_larger_index_wants_fewer_candidates():
+    """What is cheap for a thousand documents is not for a thousand million."""
+    small, large = (plan_lookup(10, landscape=Landscape(n), limits=Limits(scripts=False)) for n in (10**3, 10**8))
+    assert small.terms < large.terms
+    assert small.pass_share > large.pass_share
 
 
 def test_radii_that_exclude_nothing_become_a_scan():

@@ -1,0 +1,159 @@
+"""
+Measure lookup plans one by one on a real server, and fit the cost model of ``es_simhash/index/plan.py`` to them.
+
+    python bench/plans.py measure --product opensearch --folder DIR --bits 16 > one.json
+    python bench/plans.py fit one.json two.json ...
+
+``measure`` prints each plan's median time beyond an empty search; ``fit`` prints the constants by the thousand that
+explain the measurements best, and how far the plan they choose is from the best plan measured for the same case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from vectors import INDEX, serve
+
+from es_simhash.index.plan import Landscape, Limits, LookupPlan, estimate, explain_plan
+from es_simhash.index.query import build_query
+from es_simhash.index.rescore import rescore
+
+DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
+EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}
+FEATURES = ("terms", "postings", "checks", "hits")
+
+
+def median_ms(function: Any, arguments: list[Any]) -> float:
+    """Return the median time of *function* over *arguments*, in milliseconds."""
+    times = []
+    for argument in arguments:
+        start = time.perf_counter()
+        function(argument)
+        times.append((time.perf_counter() - start) * 1000)
+    return statistics.median(times)
+
+
+def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: bool, most: int) -> list[LookupPlan]:
+    """Return the plans worth measuring: the cheapest by the model as it is, for several sizes of index."""
+    plans: dict[LookupPlan, None] = {}
+    for scale in (1, 16):
+        landscape = Landscape(documents * scale, 2.0 ** (16 - bits))
+        for script in {False, scripts}:
+            estimates = explain_plan(max_distance, landscape=landscape, limits=Limits(scripts=script))
+            kept = [each for each in estimates if each.plan.script == script and each.hits < 300_000]
+            plans |= dict.fromkeys(each.plan for each in kept[:most])
+    return [plan for plan in plans if not plan.is_scan]
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return a row for each distance and plan."""
+    server, client, planted = serve(options.product, Path(options.folder), options.documents, options.bits)
+    rows = []
+    try:
+        queries = [int(each) for each in planted.queries[: options.lookups]]
+        scripts = options.product == "opensearch"
+        for _ in range(300):
+            client.search(index=INDEX, body=EMPTY)
+        for max_distance in options.distances or DISTANCES:
+            for plan in candidates_for(max_distance, options.documents, options.bits, scripts=scripts, most=8):
+
+                def look(query: int, plan: LookupPlan = plan) -> int:
+                    body = build_query(query, max_distance=plan.max_distance, plan=plan, size=10_000)
+                    hits = client.search(index=INDEX, body=body)["hits"]["hits"]
+                    rescore(hits, query, max_distance=plan.max_distance)
+                    return len(hits)
+
+                hits = [look(query) for query in queries[:5]]
+                empty = median_ms(lambda _: client.search(index=INDEX, body=EMPTY), queries)
+                spent = median_ms(look, queries)
+                row = {
+                    "product": options.product,
+                    "documents": options.documents,
+                    "bits": options.bits,
+                    "max_distance": max_distance,
+                    "radii": plan.radii,
+                    "script": plan.script,
+                    "plan": plan.name,
+                    "hits": statistics.median(hits),
+                    "empty_ms": round(empty, 3),
+                    "ms": round(spent, 3),
+                    "ratio": round(spent / empty, 2),
+                }
+                rows.append(row)
+                print(json.dumps(row), file=sys.stderr)
+    finally:
+        server.stop()
+    return rows
+
+
+def features(row: dict[str, Any]) -> list[float]:
+    """Return what the model counts, in thousands, for a measured plan."""
+    from es_simhash.index.plan import make_plan  # noqa: PLC0415
+
+    plan = make_plan(row["max_distance"], tuple(row["radii"]), script=row["script"])
+    found = estimate(plan, Landscape(row["documents"], 2.0 ** (16 - row["bits"])))
+    hits = row["hits"] if row["hits"] < 10_000 else found.hits
+    return [plan.terms / 1000, found.postings / 1000, (found.passing if plan.script else 0) / 1000, hits / 1000]
+
+
+def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the constants with the least relative squared error, none negative, and the choices they lead to."""
+    table = np.array([features(row) for row in rows])
+    spent = np.array([max(0.05, row["ms"] - row["empty_ms"]) for row in rows])
+    weights = 1 / (spent + 0.5)
+    used = list(range(len(FEATURES)))
+    while True:  # a constant below zero means that its feature explains nothing: leave it out and fit again
+        found, *_ = np.linalg.lstsq(table[:, used] * weights[:, None], spent * weights, rcond=None)
+        if (found >= 0).all():
+            break
+        del used[int(found.argmin())]
+    constants = dict.fromkeys(FEATURES, 0.0) | {FEATURES[i]: float(c) for i, c in zip(used, found, strict=True)}
+    predicted = table @ np.array([constants[name] for name in FEATURES])
+    cases: dict[tuple[Any, ...], list[int]] = {}
+    for position, row in enumerate(rows):
+        for scripts in (False, True):
+            if row["script"] <= scripts:
+                key = (row["product"], row["bits"], row["max_distance"], scripts)
+                cases.setdefault(key, []).append(position)
+    regrets = []
+    for key, members in sorted(cases.items()):
+        chosen = min(members, key=lambda i: predicted[i])
+        best = min(members, key=lambda i: rows[i]["ms"])
+        regrets.append((rows[chosen]["ms"] / rows[best]["ms"], *key, rows[chosen]["plan"], rows[best]["plan"]))
+    return {
+        "per_thousand": {name: round(value, 4) for name, value in constants.items()},
+        "measurements": len(rows),
+        "worst_choices": [[round(r, 2), *rest] for r, *rest in sorted(regrets, reverse=True)[:12]],
+    }
+
+
+def main() -> None:
+    """Measure or fit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, dest="command")
+    measuring = commands.add_parser("measure")
+    measuring.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
+    measuring.add_argument("--folder", required=True, help="where indices are kept between runs")
+    measuring.add_argument("--documents", type=int, default=4_000_000)
+    measuring.add_argument("--bits", type=int, default=16)
+    measuring.add_argument("--lookups", type=int, default=20)
+    measuring.add_argument("--distances", type=int, nargs="*")
+    fitting = commands.add_parser("fit")
+    fitting.add_argument("files", nargs="+", type=Path)
+    options = parser.parse_args()
+    if options.command == "measure":
+        result: Any = measure(options)
+    else:
+        result = fit([row for file in options.files for row in json.loads(file.read_text())])
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""
+Indices of random fingerprints with planted neighbours, for the lookup benchmarks: made once, kept in a folder.
+
+With fewer random bits a block has fewer values, so that posting lists are as long as in a larger index: at 12 bits
+as with 16 times the documents, at 8 bits with 256 times. Only random bits are flipped, so that a neighbour's blocks
+stay among the values there are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from es_simhash import SimHashClient
+from es_simhash.engine.embedded import EmbeddedServer, embedded_server
+
+INDEX = "fingerprints"
+QUERIES = 60
+LARGEST_DISTANCE = 16
+
+
+@dataclass(frozen=True)
+class Planted:
+    """
+    What an index holds.
+
+    Attributes:
+        fingerprints:
+            uint64, one a document; the document's id is its position.
+        queries:
+            uint64, the fingerprints that have planted neighbours at every distance from 0 to 16.
+    """
+
+    fingerprints: np.ndarray
+    queries: np.ndarray
+
+    def truth(self, query: int, max_distance: int) -> set[str]:
+        """Return the ids within *max_distance* of *query*, by exhaustive comparison."""
+        distances = np.bitwise_count(self.fingerprints ^ np.uint64(query))
+        return {str(position) for position in np.nonzero(distances <= max_distance)[0]}
+
+
+def plant(documents: int, bits: int, *, seed: int = 7) -> Planted:
+    """
+    Return *documents* fingerprints of which each block's upper *bits* are random, neighbours planted among them.
+    """
+    chance = np.random.default_rng(seed)
+    mask = sum(((0xFFFF << (16 - bits)) & 0xFFFF) << (16 * block) for block in range(4))
+    found = chance.integers(0, 2**64, documents, dtype=np.uint64) & np.uint64(mask)
+    free = [bit for bit in range(64) if mask >> bit & 1]
+    queries = found[:QUERIES].copy()
+    place = QUERIES
+    for query in queries:
+        for distance in range(LARGEST_DISTANCE + 1):
+            flips = sum(1 << int(bit) for bit in chance.choice(free, distance, replace=False))
+            found[place] = query ^ np.uint64(flips)
+            place += 1
+    return Planted(found, queries)
+
+
+def serve(product: str, folder: Path, documents: int, bits: int) -> tuple[EmbeddedServer, Any, Planted]:
+    """
+    Return a running server whose index holds what :func:`plant` gives, its client, and that.
+
+    The folder keeps the index, so that only the first call fills it.
+    """
+    planted = plant(documents, bits)
+    data = folder / f"{product}-{documents}-{bits}"
+    data.mkdir(parents=True, exist_ok=True)
+    server = embedded_server(product, data=data, heap="2g")
+    client = connect(server)
+    if not (data / "filled").exists():
+        fill(client, planted.fingerprints)
+        (data / "filled").touch()
+    return server, client, planted
+
+
+def connect(server: EmbeddedServer) -> Any:
+    """
+    Return a client of the server's own kind.
+    """
+    if server.product == "opensearch":
+        from opensearchpy import OpenSearch  # noqa: PLC0415
+
+        return OpenSearch([server.url], timeout=300)
+    from elasticsearch import Elasticsearch  # noqa: PLC0415
+
+    return Elasticsearch(server.url, request_timeout=300)
+
+
+def fill(client: Any, fingerprints: np.ndarray, *, chunk: int = 5_000) -> None:
+    """
+    Index one document for each of *fingerprints*, with our fields and nothing else, in one shard.
+    """
+    client.indices.delete(index=INDEX, ignore_unavailable=True)
+    settings = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
+    SimHashClient(client).create_index(INDEX, settings=settings)
+    signed = fingerprints.view(np.int64)
+    for start in range(0, len(fingerprints), chunk):
+        lines = []
+        for position in range(start, min(start + chunk, len(fingerprints))):
+            digits = f"{int(fingerprints[position]):016x}"
+            blocks = ",".join(f'"block{i}":"{digits[4 * i : 4 * i + 4]}"' for i in range(4))
+            lines.append(f'{{"index":{{"_id":"{position}"}}}}')
+            lines.append(f'{{"simhash":{{"fingerprint":"{digits}",{blocks},"value":{int(signed[position])}}}}}')
+        answer = client.bulk(index=INDEX, body="\n".join(lines) + "\n")
+        if answer["errors"]:
+            raise RuntimeError(json.dumps(answer["items"][0]))
+        if start % 100_000 == 0:
+            print(f"{start:,} of {len(fingerprints):,} indexed", file=sys.stderr)
+    client.indices.put_settings(index=INDEX, body={"index": {"refresh_interval": "1s"}})
+    client.indices.refresh(index=INDEX)
+    client.indices.flush(index=INDEX)
+
+
+if __name__ == "__main__":
+    product, where, number, random_bits = sys.argv[1:]
+    running, _, _ = serve(product, Path(where), int(number), int(random_bits))
+    running.stop()

@@ -1,0 +1,287 @@
+"""
+One fingerprint being looked up: the searches it takes, and what comes of them.
+
+Which question to ask, and how often, is ``find``'s business; plans and queries are made in ``index``.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error, read_pages
+from es_simhash.flows.protocol import Call, Emit, Flow
+from es_simhash.flows.survey import lessen
+from es_simhash.index.fields import Fields
+from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.plan import (
+    DEFAULT_MAX_DISTANCE,
+    Landscape,
+    LookupPlan,
+    check_max_distance,
+    estimate,
+    minimum_should_match,
+    plan_lookup,
+)
+from es_simhash.index.query import build_query, check_filter
+from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
+
+__all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance"]
+
+OnIncomplete = Literal["raise", "return"]
+
+SMALLEST_PAGE, LARGEST_PAGE = 200, 10_000
+NEXT_PAGE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """
+    How to look up, apart from what: the keyword arguments of the client's find methods.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    max_distance: int | None = None
+    size: int | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    exclude_ids: Iterable[str] = ()
+    source: bool | Sequence[str] = False
+    routing: str | None = None
+    plan: LookupPlan | None = None
+    on_incomplete: OnIncomplete = "raise"
+
+    def __post_init__(self) -> None:
+        if self.max_distance is not None:
+            check_max_distance(self.max_distance)
+        if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int)):
+            raise TypeError(f"size must be an int or None, not {type(self.size).__name__}")
+        if self.size is not None and self.size < 1:
+            raise InvalidInputError(f"size {self.size} is too small: give 1 or more, or None for all")
+        check_filter(self.filter)
+        if isinstance(self.exclude_ids, (str, bytes)):
+            raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(self.exclude_ids)}")
+        object.__setattr__(self, "exclude_ids", tuple(self.exclude_ids))
+        if self.on_incomplete not in ("raise", "return"):
+            raise InvalidInputError(
+                f"on_incomplete {shorten(self.on_incomplete)} is not known: give 'raise' or 'return'"
+            )
+
+
+def effective_distance(settings: IndexSettings, options: Options) -> int:
+    """
+    Return the max_distance that applies: the caller's, else the index's, else 3 bits.
+    """
+    for distance in (options.max_distance, settings.max_distance):
+        if distance is not None:
+            return distance
+    return DEFAULT_MAX_DISTANCE
+
+
+def checked(answer: NearDups, options: Options) -> NearDups:
+    """
+    Return *answer* if it is complete, or the caller takes it all the same.
+
+    Raises:
+        IncompleteSearchError: Otherwise; it carries the answer.
+    """
+    if answer.complete or options.on_incomplete == "return":
+        return answer
+    raise IncompleteSearchError(
+        f"near-duplicates may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in .results, "
+        'or pass on_incomplete="return"',
+        results=answer,
+        reasons=answer.reasons,
+    )
+
+
+class Lookup:
+    """
+    One fingerprint being looked up in one index.
+
+    Args:
+        context:
+            What the client object knows; limits that the server shows are put there.
+        index:
+            What to search.
+        fingerprint:
+            The fingerprint, unsigned.
+        settings:
+            What the index goes by.
+        landscape:
+            What is known of its size.
+        options:
+            The caller's wishes.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        fingerprint: int,
+        *,
+        settings: IndexSettings,
+        landscape: Landscape,
+        options: Options,
+    ) -> None:
+        self.max_distance = effective_distance(settings, options)
+        self._context = context
+        self._index = index
+        self._fingerprint = fingerprint
+        self._settings = settings
+        self._landscape = landscape
+        self._options = options
+        self._found: list[NearDup] = []
+        self._reasons: dict[str, None] = {}
+        self._candidates = 0
+        self.replan()
+
+    def replan(self) -> None:
+        """Choose the plan anew, by what the server is known to allow, and the size of the first page with it."""
+        limits = self._context.limits(self._index)
+        self.plan: LookupPlan = self._options.plan or plan_lookup(
+            self.max_distance, landscape=self._landscape, limits=limits
+        )
+        expected = estimate(self.plan, self._landscape).hits
+        self.page = int(min(max(2 * expected, SMALLEST_PAGE), LARGEST_PAGE))
+
+    def body(self, *, ranked: bool = False) -> dict[str, Any]:
+        """Return the search body; a *ranked* one scores by the number of clauses matched, which falls with distance."""
+        body = build_query(
+            self._fingerprint,
+            max_distance=self.max_distance,
+            filter=self._options.filter,
+            exclude_ids=self._options.exclude_ids,
+            prefix=self._context.prefix,
+            plan=self.plan,
+            size=self.page,
+            source=self._options.source,
+        )
+        if ranked:
+            clauses = body["query"]["bool"]
+            clauses["must"] = clauses["filter"].pop(0)
+        return body
+
+    def search(self) -> Flow[NearDups]:
+        """Return the near-duplicates: one search, and the pages after it where one does not hold all candidates."""
+        routing = {} if self._options.routing is None else {"routing": self._options.routing}
+        while True:
+            try:
+                answer = yield Call("search", {"index": self._index, "body": self.body(), **routing})
+            except Exception as error:
+                if not self.adapt(error):
+                    raise
+            else:
+                return (yield from self.take_answer(answer))
+
+    def adapt(self, error: BaseException | Mapping[str, Any]) -> bool:
+        """Plan anew after a search was refused; return whether there is another way."""
+        if isinstance(error, BaseException) and is_window_error(error) and self.page > 1:
+            self.page = max(1, self.page // 2)
+            return True
+        smaller = lessen(self._context.limits(self._index), error, scripted=self.plan.script)
+        if smaller is None or self._options.plan is not None:
+            return False
+        self._context.learn_limits(self._index, smaller)
+        self.replan()
+        return True
+
+    def take_answer(self, answer: Mapping[str, Any]) -> Flow[NearDups]:
+        """Return what the *answer* to the first page, and the pages after it, give."""
+        reasons = incomplete_reasons(answer)
+        hits = answer["hits"]["hits"]
+        if reasons and self.plan.script and self._options.plan is None and any("script" in each for each in reasons):
+            # A script that fails on some shard says nothing of the documents there: ask without one.
+            self._context.learn_limits(self._index, replace(self._context.limits(self._index), scripts=False))
+            self.replan()
+            return (yield from self.search())
+        if len(hits) < self.page:
+            self._reasons |= dict.fromkeys(reasons)
+            yield from self._take(hits)
+        else:
+            yield from self._read_on()
+        return self._result()
+
+    def _read_on(self) -> Flow[None]:
+        """Read all candidates in one view of the index, or, if few are wanted, the best until no better can come."""
+        ranked = self._options.size is not None and not self.plan.is_scan
+        body = self.body(ranked=ranked)
+        handle = self._take_ranked if ranked else self._take
+        reasons = yield from read_pages(
+            self._index, body, handle, page=NEXT_PAGE, routing=self._options.routing, ranked=ranked
+        )
+        self._reasons |= dict.fromkeys(reasons)
+
+    def _take(self, hits: Hits) -> Flow[bool]:
+        """Rescore a page of candidates and keep the near-duplicates among them; never enough."""
+        yield from ()
+        prefix = self._context.prefix
+        broken = [hit for hit in hits if not has_fingerprint(hit, prefix=prefix)]
+        self._reasons |= {
+            f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {Fields(prefix).fingerprint}": None
+            for hit in broken
+        }
+        whole = [hit for hit in hits if has_fingerprint(hit, prefix=prefix)] if broken else hits
+        self._candidates += len(hits)
+        self._found += rescore(whole, self._fingerprint, max_distance=self.max_distance, prefix=prefix)
+        size = self._options.size
+        if size is not None and len(self._found) > size:
+            self._found = heapq.nsmallest(size, self._found, key=_order)
+        return False
+
+    def stream(self) -> Flow[None]:
+        """Emit near-duplicates as their pages are read."""
+        while True:
+            try:
+                reasons = yield from read_pages(
+                    self._index, self.body(), self._emit, page=NEXT_PAGE, routing=self._options.routing
+                )
+            except Exception as error:
+                if not self.adapt(error):
+                    raise
+            else:
+                break
+        self._reasons |= dict.fromkeys(reasons)
+        self._result()
+
+    def _emit(self, hits: Hits) -> Flow[bool]:
+        yield from self._take(hits)
+        for each in self._found:
+            yield Emit(each)
+        self._found.clear()
+        return False
+
+    def _take_ranked(self, hits: Hits) -> Flow[bool]:
+        """Take a page in order of clauses matched; enough once nothing nearer than what is held can follow."""
+        yield from self._take(hits)
+        size = self._options.size or 0
+        if not hits or len(self._found) < size or hits[-1].get("_score") is None:  # a scroll has no such order
+            return False
+        matched = round(hits[-1]["_score"])
+        worst = max(each.distance for each in self._found)
+        # What follows matches no more clauses than the last hit, and a fingerprint at distance d matches at least
+        # minimum_should_match(d): so it is no nearer than the least d at which that is few enough.
+        return all(minimum_should_match(nearer, self.plan.radii) > matched for nearer in range(worst))
+
+    def _result(self) -> NearDups:
+        found = {(each.index, each.id): each for each in self._found}
+        answer = NearDups(
+            tuple(sorted(found.values(), key=_order)[: self._options.size]),
+            complete=not self._reasons,
+            scheme=self._settings.scheme,
+            max_distance=self.max_distance,
+            plan=self.plan,
+            candidates=self._candidates,
+            reasons=tuple(self._reasons),
+        )
+        return checked(answer, self._options)
+
+
+def _order(near_dup: NearDup) -> tuple[int, str, str]:
+    return near_dup.distance, near_dup.index, near_dup.id
