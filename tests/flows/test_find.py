@@ -155,7 +155,8 @@ def test_reading_stops_when_nothing_nearer_can_follow():
             self.last = page[-1]
             return {"_shards": WHOLE, "timed_out": False, "hits": {"hits": page}}
 
-    fingerprints = [7] * (3 * NEXT_PAGE) + [1, 0, 3]
+    spread = 1 | 1 << 16 | 1 << 32  # matches fewer clauses than three bits of distance need
+    fingerprints = [spread] * (3 * NEXT_PAGE) + [1, 0, 3]
     found, calls, _ = look(Ranking(fingerprints), size=3, max_distance=3, plan=make_plan(3, (0, 1)))
     assert [each.distance for each in found] == [0, 1, 2]
     assert found.complete
