@@ -1,0 +1,124 @@
+"""Pairs, groups and in-memory neighbours, held to slow and obvious code."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import hamming_distance
+from es_simhash.index import allpairs, grouping
+from es_simhash.index.allpairs import near_pairs
+from es_simhash.index.grouping import group_fingerprints
+from es_simhash.index.nearby import Nearby, distinct
+
+
+@st.composite
+def related_fingerprints(draw, most=40):
+    """Fingerprints of which many are copies of, or a few bits from, one before them."""
+    found = []
+    for _ in range(draw(st.integers(0, most))):
+        value = draw(st.sampled_from(found)) if found and draw(st.booleans()) else draw(st.integers(0, 2**64 - 1))
+        for bit in draw(st.lists(st.integers(0, 63), max_size=5)):
+            value ^= 1 << bit
+        found.append(value)
+    return found
+
+
+distances = st.integers(0, 64)
+
+
+@given(related_fingerprints(), distances, st.sampled_from([1, 7, 1 << 20]), st.booleans())
+def test_every_pair_is_found_once(values, max_distance, chunk, sparse):
+    """Whatever the distance, the parts chosen and the size of a chunk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allpairs, "CHUNK", chunk)
+        if sparse:  # the parts that a large set is cut into
+            patch.setattr(allpairs, "_order_of_magnitude", lambda _: 1 << 18)
+        found = [
+            (min(a, b), max(a, b), d)
+            for part in near_pairs(np.array(values, np.uint64), max_distance)
+            for a, b, d in zip(part.left.tolist(), part.right.tolist(), part.distance.tolist(), strict=True)
+        ]
+    wanted = [
+        (a, b, hamming_distance(values[a], values[b]))
+        for b in range(len(values))
+        for a in range(b)
+        if hamming_distance(values[a], values[b]) <= max_distance
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+def star(values, max_distance):
+    """Return the place of each value's canonical: one after the other, as the rule says."""
+    canonicals, places = [], []
+    for place, value in enumerate(values):
+        near = [each for each in canonicals if hamming_distance(values[each], value) <= max_distance]
+        if not near:
+            canonicals.append(place)
+        places.append(near[0] if near else place)
+    return places
+
+
+def connected(values, max_distance):
+    """Return the first place of each value's component, by walking until nothing changes."""
+    places = list(range(len(values)))
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for a, x in enumerate(values):
+            for b, y in enumerate(values):
+                if hamming_distance(x, y) <= max_distance and places[a] < places[b]:
+                    places[b], is_settled = places[a], False
+    return places
+
+
+@given(related_fingerprints(30), distances, st.sampled_from([0, 3, 1 << 24]), st.sampled_from([1, 2, 50]))
+def test_groups_are_those_of_the_rule(values, max_distance, most_edges, most_rounds):
+    """With pairs in memory and not, with chains settled in rounds and one by one."""
+    array = np.array(values, np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MOST_EDGES", most_edges)
+        patch.setattr(grouping, "MOST_ROUNDS", most_rounds)
+        assert group_fingerprints(array, max_distance).tolist() == star(values, max_distance)
+        found = group_fingerprints(array, max_distance, rule="connected")
+        assert found.tolist() == connected(values, max_distance)
+
+
+def test_copies_cost_nothing():
+    """A million copies of one fingerprint are one group, at once."""
+    values = np.full(1_000_000, 7, np.uint64)
+    assert not group_fingerprints(values, 64).any()
+
+
+@given(related_fingerprints(), st.integers(0, 2**64 - 1), distances)
+def test_nearby_finds_what_a_comparison_finds(values, wanted, max_distance):
+    """In the order added; also after some were forgotten."""
+    items = [[n] for n in range(len(values))]
+    nearby = Nearby(zip(values, items, strict=True))
+    expected = [
+        (hamming_distance(value, wanted), item)
+        for value, item in zip(values, items, strict=True)
+        if hamming_distance(value, wanted) <= max_distance
+    ]
+    assert nearby.find(wanted, max_distance) == expected
+    nearby.keep(items[::2])
+    assert nearby.find(wanted, max_distance) == [(d, item) for d, item in expected if item[0] % 2 == 0]
+    assert len(nearby) == len(items[::2])
+
+
+@given(related_fingerprints(), distances)
+def test_distinct_keeps_the_first_of_each(values, max_distance):
+    """No two hits kept are near, each dropped hit is near one kept before it, and order stays."""
+    hits = [{"_id": str(n), "fields": {"simhash.fingerprint": [f"{value:016x}"]}} for n, value in enumerate(values)]
+    kept = [int(hit["_id"]) for hit in distinct(hits, max_distance)]
+    assert kept == [place for place, canonical in enumerate(star(values, max_distance)) if canonical == place]
+
+
+def test_distinct_reads_every_form_and_keeps_what_it_cannot_judge():
+    """From ``_source``, nested or dotted; a hit without fingerprint stays."""
+    hits = [
+        {"_id": "a", "_source": {"simhash": {"fingerprint": "00" * 8}}},
+        {"_id": "b", "_source": {"simhash.fingerprint": "00" * 8}},
+        {"_id": "c", "_source": {"title": "x"}},
+        {"_id": "d"},
+    ]
+    assert [hit["_id"] for hit in distinct(hits)] == ["a", "c", "d"]
