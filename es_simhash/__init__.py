@@ -43,7 +43,7 @@ from es_simhash.index.mapping import (
     build_index_template,
     build_mapping,
 )
-from es_simhash.index.plan import LookupPlan, plan_lookup
+from es_simhash.index.plan import Landscape, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from es_simhash.index.query import build_query
 from es_simhash.index.rescore import NearDup, NearDups, rescore
 
@@ -55,11 +55,14 @@ __all__ = [
     "IndexCheck",
     "IndexSettings",
     "InvalidInputError",
+    "Landscape",
+    "Limits",
     "LookupPlan",
     "MappingError",
     "MissingDependencyError",
     "NearDup",
     "NearDups",
+    "PlanEstimate",
     "Problem",
     "Removal",
     "Scheme",
@@ -76,6 +79,7 @@ __all__ = [
     "build_query",
     "document_fields",
     "estimated_cosine",
+    "explain_plan",
     "fingerprint",
     "fingerprint_features",
     "fingerprint_fields",
@@ -83,6 +87,7 @@ __all__ = [
     "from_hex",
     "get_scheme",
     "hamming_distance",
+    "make_plan",
     "plan_lookup",
     "rescore",
     "schemes",

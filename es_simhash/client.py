@@ -30,8 +30,8 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.mapping import IndexSettings, build_settings
-from es_simhash.index.plan import LookupPlan
-from es_simhash.index.rescore import NearDups
+from es_simhash.index.plan import LookupPlan, PlanEstimate
+from es_simhash.index.rescore import NearDup, NearDups
 
 __all__ = ["AsyncSimHashClient", "SimHashClient"]
 
@@ -197,8 +197,9 @@ class SimHashClient(_Base):
     def find_near_dups_many(
         self,
         index: Index,
-        texts: Iterable[str],
+        texts: Iterable[str] | None = None,
         *,
+        fingerprints: Iterable[int | None] | None = None,
         max_distance: int | None = None,
         size: int | None = None,
         filter: Filter = None,
@@ -209,13 +210,53 @@ class SimHashClient(_Base):
         on_incomplete: OnIncomplete = "raise",
     ) -> list[NearDups | Exception]:
         """
-        Return for each of *texts*, in order, what :meth:`find_near_dups` would.
+        Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would.
 
         A lookup that fails is its exception in the list, and does not keep the others from their answers. Cost: one
         multi-search for every 100 texts.
         """
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return self._run(finding.find_many(self._context, index, texts, options))
+        return self._run(finding.find_many(self._context, index, texts, fingerprints, options))
+
+    def stream_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        max_distance: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+    ) -> Generator[NearDup, None, None]:
+        """
+        Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
+
+        For distances or groups so large that the answer should not be held in memory. Closing the generator early
+        closes the point in time it reads from.
+
+        Raises:
+            IncompleteSearchError: After the last one, if some may be missing.
+        """
+        options = Options(max_distance, None, filter, exclude_ids, source, routing, plan)
+        return stream(finding.scan(self._context, index, text, fingerprint, options), self._client, self._dialect)
+
+    def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
+        """
+        Return the plans for a lookup in *index* with their estimates, cheapest first: the first is the one used.
+
+        Args:
+            index:
+                What would be searched.
+            max_distance:
+                Distance in bits; by default the index's own, else 3.
+
+        Returns:
+            Estimates for the size and skew of the index, within what its server is known to allow.
+        """
+        return self._run(finding.explain(self._context, index, max_distance))
 
     def with_fingerprints(
         self,
@@ -398,8 +439,9 @@ class AsyncSimHashClient(_Base):
     async def find_near_dups_many(
         self,
         index: Index,
-        texts: Iterable[str],
+        texts: Iterable[str] | None = None,
         *,
+        fingerprints: Iterable[int | None] | None = None,
         max_distance: int | None = None,
         size: int | None = None,
         filter: Filter = None,
@@ -411,7 +453,29 @@ class AsyncSimHashClient(_Base):
     ) -> list[NearDups | Exception]:
         """Return for each of *texts* its near-duplicates, or the exception of its lookup: see the sync client."""
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
-        return await self._run(finding.find_many(self._context, index, texts, options))
+        return await self._run(finding.find_many(self._context, index, texts, fingerprints, options))
+
+    def stream_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        max_distance: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+    ) -> AsyncGenerator[NearDup, None]:
+        """Yield near-duplicates as they are read and in no order: see the sync client."""
+        options = Options(max_distance, None, filter, exclude_ids, source, routing, plan)
+        flow = finding.scan(self._context, index, text, fingerprint, options)
+        return stream_async(flow, self._client, self._dialect, result=[])
+
+    async def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
+        """Return the plans for a lookup in *index* with their estimates: see the sync client."""
+        return await self._run(finding.explain(self._context, index, max_distance))
 
     async def with_fingerprints(
         self,

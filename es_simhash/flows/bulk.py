@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.protocol import Call, Flow, Wait, status_of
+from es_simhash.flows.protocol import Call, Flow, Wait, error_text, status_of
 
-__all__ = ["Operation", "Outcome", "send_bulk", "to_operation"]
+__all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_operation", "wait_seconds"]
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
@@ -34,6 +34,8 @@ _METADATA = (
 )
 _OVERLOADED = (429, 503)
 _TOO_LARGE = 413
+# One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
+_INVALID = "action_request_validation_exception"
 ATTEMPTS = 10
 LONGEST_WAIT_SECONDS = 30.0
 
@@ -76,12 +78,15 @@ class Outcome:
             HTTP status of the operation.
         error:
             ``None`` if it was done, else one line with the cause.
+        version:
+            Sequence number and primary term of the document now, where it was written.
     """
 
     id: str | None
     index: str | None
     status: int
     error: str | None = None
+    version: tuple[int, int] | None = None
 
     @property
     def is_done(self) -> bool:
@@ -121,44 +126,75 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
     return Operation(kind, header, rest.get("_source", rest))
 
 
+def bulk_call(operations: Sequence[Operation]) -> Call:
+    """
+    Return the request that carries *operations* out; its answer is for :func:`finish_bulk`.
+    """
+    return Call("bulk", {"body": [line for operation in operations for line in operation.lines()]})
+
+
 def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
 
     Operations that the server refuses for load (429, 503) are sent again, up to 10 times, with growing waits; a
-    request that is too large (413) is halved. Any other refusal is an outcome. A request that fails as a whole for
-    another reason raises the client's own exception.
+    request that is too large (413), or that one operation in it has refused as a whole, is halved. Any other refusal
+    is an outcome. A request that fails as a whole for another reason raises the client's own exception.
     """
-    outcomes: list[Outcome | None] = [None] * len(operations)
-    waiting = list(range(len(operations)))
-    for attempt in range(ATTEMPTS):
+    if not operations:
+        return []
+    try:
+        answer = yield bulk_call(operations)
+    except Exception as error:  # noqa: BLE001 -- judged by finish_bulk
+        answer = error
+    return (yield from finish_bulk(operations, answer))
+
+
+def finish_bulk(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
+    """
+    Return the outcomes of *operations*, given the *answer* to their request, or the exception it failed with.
+
+    As :func:`send_bulk`, for a request that went out beside others.
+    """
+    outcomes = yield from _judge(operations, answer)
+    for attempt in range(1, ATTEMPTS):
+        waiting = [i for i, outcome in enumerate(outcomes) if outcome.status in _OVERLOADED]
         if not waiting:
             break
-        if attempt:
-            yield Wait(min(0.25 * 2**attempt, LONGEST_WAIT_SECONDS))
-        answered = yield from _send_once([operations[i] for i in waiting])
-        for i, outcome in zip(waiting, answered, strict=True):
+        yield Wait(wait_seconds(attempt))
+        for i, outcome in zip(waiting, (yield from _send_once([operations[i] for i in waiting])), strict=True):
             outcomes[i] = outcome
-        waiting = [i for i, outcome in zip(waiting, answered, strict=True) if outcome.status in _OVERLOADED]
-    return [outcome for outcome in outcomes if outcome is not None]
+    return outcomes
+
+
+def wait_seconds(attempt: int) -> float:
+    """
+    Return how long to wait before the next try after *attempt* (from 0) tries were refused for load.
+    """
+    return float(min(0.25 * 2**attempt, LONGEST_WAIT_SECONDS))
 
 
 def _send_once(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
-    body = [line for operation in operations for line in operation.lines()]
     try:
-        answer = yield Call("bulk", {"body": body})
-    except Exception as error:
-        status = status_of(error)
-        if status in _OVERLOADED:
-            return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(error)) for op in operations]
-        if status == _TOO_LARGE and len(operations) > 1:
-            half = len(operations) // 2
-            first = yield from _send_once(operations[:half])
-            return first + (yield from _send_once(operations[half:]))
-        if status == _TOO_LARGE:
-            return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(error)) for op in operations]
-        raise
-    return [_outcome(item) for item in answer["items"]]
+        answer = yield bulk_call(operations)
+    except Exception as error:  # noqa: BLE001 -- judged below
+        answer = error
+    return (yield from _judge(operations, answer))
+
+
+def _judge(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
+    """Return what one answer says of each operation; a request refused for one of them is sent in halves."""
+    if not isinstance(answer, BaseException):
+        return [_outcome(item) for item in answer["items"]]
+    status = status_of(answer)
+    concerns_one = status == _TOO_LARGE or (status == 400 and _INVALID in error_text(answer))
+    if concerns_one and len(operations) > 1:
+        half = len(operations) // 2
+        first = yield from _send_once(operations[:half])
+        return first + (yield from _send_once(operations[half:]))
+    if status is None or not (concerns_one or status in _OVERLOADED):
+        raise answer
+    return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(answer)) for op in operations]
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:
@@ -170,4 +206,5 @@ def _outcome(item: Mapping[str, Any]) -> Outcome:
     status = result.get("status", 0)
     if error is None and status >= 400:
         error = result.get("result", "failed")
-    return Outcome(result.get("_id"), result.get("_index"), status, error)
+    version = (result["_seq_no"], result["_primary_term"]) if error is None and "_seq_no" in result else None
+    return Outcome(result.get("_id"), result.get("_index"), status, error, version)

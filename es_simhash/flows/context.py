@@ -7,7 +7,7 @@ The flow that reads an index's settings is here too, since it is what fills that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import (
@@ -201,7 +201,9 @@ def agree(answer: Mapping[str, Any], context: Context) -> IndexSettings:
             raise _mismatch(name, settings.scheme, f"index {first!r}", found[first].scheme)
         if not context.accepts(settings.scheme):
             raise _mismatch(name, settings.scheme, "this client", context.wanted)
-    return found[first]
+    settings = found[first]
+    # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
+    return replace(settings, scheme=context.wanted) if isinstance(context.wanted, Scheme) else settings
 
 
 def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:

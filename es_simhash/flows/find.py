@@ -26,11 +26,11 @@ from es_simhash.hashing import (
 )
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
-from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, Landscape
+from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, Landscape, PlanEstimate, explain_plan
 from es_simhash.index.query import build_query_of
 from es_simhash.index.rescore import NearDups, rescore
 
-__all__ = ["find", "find_many", "find_of", "scan"]
+__all__ = ["explain", "find", "find_many", "find_of", "scan"]
 
 # Lookups in one multi-search, and multi-searches under way at once.
 BATCH = 100
@@ -111,6 +111,17 @@ def scan(context: Context, index: Index, text: str | None, fingerprint: int | No
     landscape = yield from _survey(context, index, settings, options)
     lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=options)
     yield from lookup.stream()
+
+
+def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:
+    """
+    Return the estimates of the plans for *max_distance* in *index*, cheapest first.
+    """
+    options = Options(max_distance)
+    settings = yield from read_index_settings(context, check_index(index))
+    wanted = effective_distance(settings, options)
+    landscape = yield from survey(context, index, wanted)
+    return explain_plan(wanted, landscape=landscape, limits=context.limits(index))
 
 
 def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
@@ -217,21 +228,30 @@ def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
 
 
 def find_many(
-    context: Context, index: Index, texts: Iterable[str], options: Options
+    context: Context,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: Options,
 ) -> Flow[list[NearDups | Exception]]:
     """
-    Return for each of *texts*, in order, its near-duplicates, or the exception that its lookup failed with.
+    Return for each of *texts*, or of *fingerprints*, in order, its near-duplicates, or the exception of its lookup.
 
-    Cost: one multi-search for every 100 texts.
+    Cost: one multi-search for every 100 lookups. Memory: what is found, and the candidates of 100 lookups.
     """
     check_index(index)
+    if (texts is None) == (fingerprints is None):
+        raise TypeError("give either texts or fingerprints=, not both and not neither")
     if isinstance(texts, (str, bytes)):
         raise TypeError("texts must be an iterable of strings, not one string")
     settings = yield from read_index_settings(context, index)
     landscape = yield from _survey(context, index, settings, options)
     results: list[NearDups | Exception] = []
-    for batch in batches(texts, BATCH):
-        found = yield Compute(_fingerprint_each, (batch, settings))
+    for batch in batches(fingerprints if texts is None else texts, BATCH):
+        if texts is None:
+            found = [_checked_fingerprint(each) for each in batch]
+        else:
+            found = yield Compute(_fingerprint_each, (batch, settings))
         lookups = [
             Lookup(context, index, each, settings=settings, landscape=landscape, options=options)
             for each in found
@@ -243,6 +263,17 @@ def find_many(
             for each in found
         ]
     return results
+
+
+def _checked_fingerprint(value: Any) -> int | Exception | None:
+    """Return a fingerprint as it is, or what is wrong with it."""
+    try:
+        if value is not None:
+            to_hex(value)
+    except (TypeError, ValueError) as error:
+        return error
+    else:
+        return value  # type: ignore[no-any-return]
 
 
 def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int | Exception | None]:

@@ -354,9 +354,16 @@ def test_many_keep_their_order_and_their_failures():
             answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
             return answers
 
-    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], Options()), NotThere([0]))
+    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], None, Options()), NotThere([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "TypeError", "SearchFailedError"]
     assert found[3].status == 404
+
+
+def test_many_fingerprints():
+    """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
+    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], Options()), Index([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "TypeError"]
+    assert [len(each) for each in found[:2]] == [1, 0]
 
 
 def test_one_refused_for_load_is_searched_alone():
@@ -369,7 +376,7 @@ def test_one_refused_for_load_is_searched_alone():
             return answers
 
     options = Options(max_distance=64, plan=make_plan(64, ()))
-    found, calls, _ = drive(find_many(Context(), "i", ["a text", "another"], options), Busy([0]))
+    found, calls, _ = drive(find_many(Context(), "i", ["a text", "another"], None, options), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     assert [call.api for call in calls] == ["get_mapping", "msearch", "search"]
 
