@@ -95,7 +95,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def features(row: dict[str, Any]) -> list[float]:
     """Return what the model counts, in thousands, for a measured plan."""
-    from es_simhash.index.plan import make_plan  # noqa: PLC0415
+    from es_simhash.index.plan import make_plan
 
     plan = make_plan(row["max_distance"], tuple(row["radii"]), script=row["script"])
     found = estimate(plan, Landscape(row["documents"], 2.0 ** (16 - row["bits"])))

@@ -85,10 +85,10 @@ def connect(server: EmbeddedServer) -> Any:
     Return a client of the server's own kind.
     """
     if server.product == "opensearch":
-        from opensearchpy import OpenSearch  # noqa: PLC0415
+        from opensearchpy import OpenSearch
 
         return OpenSearch([server.url], timeout=300)
-    from elasticsearch import Elasticsearch  # noqa: PLC0415
+    from elasticsearch import Elasticsearch
 
     return Elasticsearch(server.url, request_timeout=300)
 
