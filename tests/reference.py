@@ -16,18 +16,20 @@ import xxhash
 
 from es_simhash.hashing.characters import COMBINES, UNASSIGNED, character_entries, to_codes
 
-IGNORABLE = [
-    *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
-    *range(0x180B, 0x1810),
-    *range(0x200B, 0x2010),
-    *range(0x202A, 0x202F),
-    *range(0x2060, 0x2070),
-    *range(0xFE00, 0xFE10),
-    *range(0xFFF0, 0xFFF9),
-    *range(0x1BCA0, 0x1BCA4),
-    *range(0x1D173, 0x1D17B),
-    *range(0xE0000, 0xE1000),
-]
+IGNORABLE = frozenset(
+    [
+        *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+        *range(0x180B, 0x1810),
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2070),
+        *range(0xFE00, 0xFE10),
+        *range(0xFFF0, 0xFFF9),
+        *range(0x1BCA0, 0x1BCA4),
+        *range(0x1D173, 0x1D17B),
+        *range(0xE0000, 0xE1000),
+    ]
+)
 
 
 def simhash(hashes, weights=None, bits=64):
@@ -144,7 +146,7 @@ def weight(count, weighting):
     return count if weighting == "linear" else 1
 
 
-def fingerprint(text, *, name="shingles", size=4, weighting="log", hash="xxh3_64", seed=0):  # noqa: A002
+def fingerprint(text, *, name="shingles", size=4, weighting="log", hash="xxh3_64", seed=0):
     """Fingerprint of a text by shingles or words, or None."""
     if name == "shingles":
         counts, encoding = shingles(text, size), "utf-32-le"

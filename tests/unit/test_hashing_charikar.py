@@ -1,0 +1,188 @@
+"""
+Charikar's sum, hexadecimal digits, blocks and distances: worked examples and refusals.
+"""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import (
+    block_neighbours,
+    block_terms,
+    estimated_cosine,
+    from_hex,
+    hamming_distance,
+    hamming_distances,
+    join_blocks,
+    kernels,
+    simhash,
+    simhashes,
+    split_blocks,
+    to_hex,
+)
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ({"100101": 5, "101011": 2, "100111": 3, "101111": 1, "111011": 4}, "100111"),
+        ({"100101": 4, "101011": 5}, "101011"),
+        ({"01011001": 45.11, "11001011": 32.09}, "01011001"),
+        ({"101": 1, "011": 2, "100": 0, "001": 3, "110": 0}, "001"),
+        ({"10": 3, "01": 2, "11": 4}, "11"),
+    ],
+)
+def test_worked_examples(features, expected):
+    """The sums that can be done by hand come out as by hand."""
+    hashes = [int(digits, 2) for digits in features]
+    assert format(simhash(hashes, features.values(), bits=len(expected)), f"0{len(expected)}b") == expected
+
+
+def test_sums_of_the_first_example():
+    """The sums behind the first example are 15 -7 -1 3 5 15, the most significant bit first."""
+    hashes = np.array([0b100101, 0b101011, 0b100111, 0b101111, 0b111011], np.uint64)
+    weights = kernels.fixed_weights([5, 2, 3, 1, 4])
+    for sums in (
+        kernels.bit_sums(hashes, weights, kernels.single_start()),
+        kernels.mixed_sums(hashes, weights, kernels.single_start()),
+    ):
+        signed = [2 * int(value) / 2**20 - 15 for value in sums[0]]
+        assert signed[5::-1] == [15, -7, -1, 3, 5, 15]
+
+
+def test_a_tie_gives_zero():
+    """A bit with as much weight for it as against it is 0."""
+    assert simhash([0b01, 0b10], bits=2) == 0
+    assert simhash([0b1, 0b0], [0.1 + 0.2, 0.3], bits=1) == 0  # equal as multiples of 2**-20
+
+
+def test_no_features_give_zero():
+    """An empty sum is a tie on every bit."""
+    assert simhash([]) == 0
+    assert simhash([], []) == 0
+
+
+def test_large_weights_are_summed_exactly():
+    """A sum too large for 32 bits a lane takes the wide path, to the last unit."""
+    big = 2.0**40
+    assert simhash([0b1, 0b0], [big, big + 1], bits=1) == 0
+    assert simhash([0b1, 0b0], [big + 1, big], bits=1) == 1
+
+
+@pytest.mark.parametrize("weight", [-1, -1e-9, math.nan, math.inf, -math.inf, 2**42, 1e300, 10**400])
+def test_weights_that_cannot_be_used(weight):
+    """A weight that is negative, not finite or too large is refused."""
+    with pytest.raises((InvalidInputError, TypeError), match="weight"):
+        simhash([1, 2], [1, weight])
+
+
+def test_weights_that_overflow_together():
+    """Weights that are fine one by one are refused when their sum is not."""
+    with pytest.raises(InvalidInputError, match=r"2\*\*42"):
+        simhash([1, 2], [2**41, 2**41])
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: simhash([1], [1, 2]), InvalidInputError),
+        (lambda: simhash([8], bits=3), InvalidInputError),
+        (lambda: simhash([-1]), InvalidInputError),
+        (lambda: simhash([1], bits=0), InvalidInputError),
+        (lambda: simhash([1], bits=4097), InvalidInputError),
+        (lambda: simhash([1.5]), TypeError),
+        (lambda: simhash([True]), TypeError),
+        (lambda: simhash(["a"]), TypeError),
+        (lambda: simhash([1], ["heavy"]), TypeError),
+        (lambda: simhash([1], bits="64"), TypeError),
+        (lambda: simhashes([1, 2]), InvalidInputError),
+        (lambda: simhashes([[1, 2]], [[1]]), InvalidInputError),
+        (lambda: simhashes([[1, -2]]), InvalidInputError),
+        (lambda: simhashes([[1.0]]), TypeError),
+        (lambda: simhashes(np.array([[-1]])), InvalidInputError),
+        (lambda: simhashes(np.array([[0.5]])), TypeError),
+        (lambda: hamming_distance(-1, 0), InvalidInputError),
+        (lambda: hamming_distance("0f", 0), TypeError),
+        (lambda: hamming_distances(2**64, [0]), InvalidInputError),
+        (lambda: estimated_cosine(65), InvalidInputError),
+        (lambda: estimated_cosine(-1), InvalidInputError),
+        (lambda: estimated_cosine(1.5), TypeError),
+        (lambda: to_hex(-1), InvalidInputError),
+        (lambda: to_hex(2**64), InvalidInputError),
+        (lambda: to_hex(None), TypeError),
+        (lambda: to_hex(True), TypeError),
+        (lambda: from_hex(15), TypeError),
+        (lambda: from_hex("f"), InvalidInputError),
+        (lambda: from_hex("0123456789ABCDEF"), InvalidInputError),
+        (lambda: from_hex("0x23456789abcdef"), InvalidInputError),
+        (lambda: from_hex("0123_456789abcdef"), InvalidInputError),
+        (lambda: from_hex("０123456789abcdef"), InvalidInputError),
+        (lambda: split_blocks(2**64), InvalidInputError),
+        (lambda: join_blocks([1, 2, 3]), InvalidInputError),
+        (lambda: join_blocks([1, 2, 3, 65536]), InvalidInputError),
+        (lambda: block_neighbours(65536, 1), InvalidInputError),
+        (lambda: block_neighbours(1, 17), InvalidInputError),
+        (lambda: block_neighbours(1, "1"), TypeError),
+    ],
+)
+def test_refusals(call, error):
+    """What cannot be right is refused with one line."""
+    with pytest.raises(error) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert type(caught.value) is error
+
+
+def test_numpy_integers_are_integers():
+    """Fingerprints that come out of an array can be handed on as they are."""
+    value = np.uint64(2**64 - 1)
+    assert to_hex(value) == "f" * 16
+    assert hamming_distance(value, np.uint64(0)) == 64
+    assert simhash(np.array([2**63], np.uint64)) == 2**63
+
+
+def test_distance():
+    """The distance is the number of differing bits."""
+    assert hamming_distance(0b00101110, 0b00001111) == 2
+
+
+def test_distances_without_bitwise_count(monkeypatch):
+    """Numpy 1.26, which lacks bitwise_count, gives the same distances."""
+    others = [0, 1, 2**63, 2**64 - 1, 0x0123456789ABCDEF]
+    expected = hamming_distances(0xFF, others).tolist()
+    monkeypatch.delattr(np, "bitwise_count", raising=False)
+    assert hamming_distances(0xFF, others).tolist() == expected == [8, 7, 9, 56, (0xFF ^ others[-1]).bit_count()]
+
+
+def test_estimated_cosine():
+    """The estimate runs from 1 over 0 to -1."""
+    assert [round(estimated_cosine(distance), 6) for distance in (0, 32, 64)] == [1, 0, -1]
+    assert estimated_cosine(1, bits=2) == pytest.approx(0)
+
+
+def test_block_zero_is_the_most_significant():
+    """Blocks come in the order of the hexadecimal digits."""
+    assert block_terms(0x0123456789ABCDEF) == ("0123", "4567", "89ab", "cdef")
+
+
+def test_numbers_of_neighbours():
+    """A block has 1, 17, 137, 697 and 2,517 neighbours within radius 0 to 4, itself first."""
+    for radius, count in enumerate((1, 17, 137, 697, 2517)):
+        found = block_neighbours(0xBEEF, radius)
+        assert len(set(found)) == len(found) == count
+        assert found[0] == 0xBEEF
+    assert sorted(block_neighbours(3, 16)) == list(range(65536))
+
+
+def test_importing_loads_neither_numpy_nor_jieba():
+    """Importing the package, and handling fingerprints, loads no arrays and no dictionary."""
+    code = (
+        "import sys, es_simhash.hashing as h; h.to_hex(1); h.block_terms(1); h.get_scheme('keywords');"
+        "print([m for m in ('numpy', 'jieba', 'selectolax', 'opencc', 'numba') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,264 @@
+"""
+Schemes: names, parameters, descriptions, the user's own files, and what is refused.
+"""
+
+import pickle
+
+import pytest
+
+from es_simhash.errors import InvalidInputError, MissingDependencyError, SchemeError
+from es_simhash.hashing import (
+    DEFAULT_SCHEME,
+    Scheme,
+    fingerprint,
+    fingerprint_features,
+    fingerprints,
+    get_scheme,
+    schemes,
+)
+
+CHINESE = "石墨烯电池实验室发布了新的充电技术，研究人员说它能在五分钟内充满。"
+
+
+def test_names():
+    """An unversioned name means the newest version; the default is among the schemes."""
+    assert get_scheme("shingles") is get_scheme("shingles")
+    assert get_scheme("shingles") == get_scheme("shingles-1") == get_scheme()
+    assert get_scheme(DEFAULT_SCHEME).id in schemes()
+    assert get_scheme(get_scheme("words", size=3)).parameters["size"] == 3
+
+
+def test_schemes_are_values():
+    """A scheme is frozen, hashable, picklable, and equal by what decides the bits."""
+    scheme = get_scheme("shingles", size=5)
+    assert {scheme: 1}[get_scheme("shingles-1", size=5)] == 1
+    assert pickle.loads(pickle.dumps(scheme)) == scheme  # noqa: S301
+    assert scheme != get_scheme("shingles")
+    assert str(scheme) == "shingles-1(size=5)"
+    with pytest.raises(AttributeError):
+        scheme.name = "words"
+    with pytest.raises(TypeError):
+        scheme.parameters["size"] = 6
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error", "words"),
+    [
+        ("shingle", {}, SchemeError, "unknown scheme 'shingle'"),
+        ("shingles-2", {}, SchemeError, "upgrade"),
+        ("shingles-0", {}, SchemeError, "unknown scheme"),
+        ("Shingles", {}, SchemeError, "unknown scheme"),
+        ("", {}, SchemeError, "unknown scheme"),
+        (7, {}, TypeError, "int"),
+        ("shingles", {"size": 0}, SchemeError, "out of range"),
+        ("shingles", {"size": 17}, SchemeError, "out of range"),
+        ("shingles", {"size": "4"}, TypeError, "size must be an int"),
+        ("shingles", {"size": True}, TypeError, "size must be an int"),
+        ("shingles", {"top": 3}, SchemeError, "it takes hash, seed, size, weighting"),
+        ("shingles", {"hash": "sha1"}, SchemeError, "fnv1a_64, md5, xxh3_64, xxh64"),
+        ("shingles", {"hash": 1}, TypeError, "hash must be a str"),
+        ("shingles", {"seed": -1}, SchemeError, "out of range"),
+        ("shingles", {"seed": 2**64}, SchemeError, "out of range"),
+        ("shingles", {"weighting": "tf"}, SchemeError, "linear, log, set"),
+        ("shingles", {"preprocess": ["pdf"]}, SchemeError, "html, t2s"),
+        ("shingles", {"preprocess": ["t2s", "t2s"]}, SchemeError, "twice"),
+        ("weighted", {"preprocess": ["t2s"]}, SchemeError, "features, not text"),
+        ("weighted", {"levels": 1}, SchemeError, "out of range"),
+        ("keywords", {"top": 0}, SchemeError, "out of range"),
+        ("keywords", {"top": "all"}, SchemeError, "auto"),
+        ("keywords", {"method": "yake"}, SchemeError, "textrank, tfidf"),
+        ("keywords", {"dictionary": "/nowhere/words.txt"}, SchemeError, "cannot read dictionary"),
+        ("keywords", {"idf": 5}, TypeError, "path"),
+    ],
+)
+def test_refused_settings(name, settings, error, words):
+    """A name or parameter that cannot be used is refused in one line that says what can."""
+    with pytest.raises(error, match=words) as caught:
+        get_scheme(name, **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "minhash"}, "unknown scheme"),
+        ({"version": 99}, "upgrade es_simhash"),
+        ({"version": "1"}, "name and a version"),
+        ({"version": True}, "name and a version"),
+        ({"parameters": {"size": 4, "stride": 2}}, "no parameter 'stride'"),
+        ({"parameters": []}, "must be a mapping"),
+        ({"window": 3}, "unknown parts window"),
+        ({"preprocess": ["t2s"]}, "does not fit its libraries"),
+        ({"preprocess": "t2s"}, "must be a list"),
+        ({"digests": {"dictionary": "0" * 64}}, "unknown 'dictionary'"),
+    ],
+)
+def test_refused_descriptions(change, words):
+    """A description from a newer version, or a broken one, is refused."""
+    with pytest.raises(SchemeError, match=words):
+        Scheme.from_dict(get_scheme("shingles").to_dict() | change)
+
+
+def test_description_without_parameters_takes_the_defaults():
+    """A parameter that a description does not know yet has its default."""
+    assert Scheme.from_dict({"name": "shingles", "version": 1}) == get_scheme("shingles-1")
+    with pytest.raises(TypeError):
+        Scheme.from_dict("shingles-1")
+
+
+def test_files_are_known_by_digest(tmp_path):
+    """A file's digest is part of the scheme, its place is not."""
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text("石墨烯电池 100000 n\n", encoding="utf-8")
+    second.write_bytes(first.read_bytes())
+    scheme = get_scheme("keywords", dictionary=first)
+    assert scheme == get_scheme("keywords", dictionary=str(second)) != get_scheme("keywords")
+    assert str(tmp_path) not in str(scheme.to_dict())
+    assert fingerprint(CHINESE, scheme=scheme) != fingerprint(CHINESE, scheme="keywords")
+
+
+def test_missing_file_is_refused_by_digest(tmp_path):
+    """A scheme from a mapping has no files: the first use names the digest and how to supply the file."""
+    path = tmp_path / "idf.txt"
+    path.write_text("石墨烯 9.5\n充电 3.25\n", encoding="utf-8")
+    scheme = get_scheme("keywords", idf=path)
+    recorded = Scheme.from_dict(scheme.to_dict())
+    assert recorded == scheme
+    with pytest.raises(SchemeError, match=r'pass get_scheme\("keywords", idf=PATH\)') as caught:
+        fingerprint(CHINESE, scheme=recorded)
+    assert scheme.digests["idf"] in str(caught.value)
+    assert fingerprint(CHINESE, scheme=get_scheme(recorded, idf=path)) == fingerprint(CHINESE, scheme=scheme)
+
+
+def test_other_file_is_refused(tmp_path):
+    """A file with another digest than the scheme's is refused, now or later, naming both."""
+    path = tmp_path / "stop.txt"
+    path.write_text("充电\n", encoding="utf-8")
+    scheme = get_scheme("keywords", stop_words=path)
+    before = fingerprint(CHINESE, scheme=scheme)
+    assert before != fingerprint(CHINESE, scheme="keywords")
+    path.write_text("技术\n", encoding="utf-8")
+    with pytest.raises(SchemeError, match=scheme.digests["stop_words"][:12]):
+        fingerprint(CHINESE, scheme=scheme)
+    with pytest.raises(SchemeError, match=scheme.digests["stop_words"][:12]):
+        get_scheme(Scheme.from_dict(scheme.to_dict()), stop_words=path)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "content", "words"),
+    [
+        ("idf", b"", "empty"),
+        ("idf", "石墨烯\n".encode(), "line 1"),
+        ("idf", "石墨烯 nan\n".encode(), "line 1"),
+        ("idf", "石墨烯 9 9\n".encode(), "line 1"),
+        ("idf", b"\xff\xfe\x00", "not UTF-8"),
+        ("stop_words", b"\xff\xfe\x00", "not UTF-8"),
+        ("dictionary", b"\xff\xfe\x00", "jieba user dictionary"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, purpose, content, words):
+    """A file of the wrong kind is refused with what is wrong about it."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(SchemeError, match=words):
+        fingerprint(CHINESE, scheme=get_scheme("keywords", **{purpose: path}))
+
+
+def test_weighted_takes_features_only():
+    """The scheme for a caller's own features refuses text, and the others refuse features."""
+    with pytest.raises(InvalidInputError, match="fingerprint_features"):
+        fingerprint("text", scheme="weighted")
+    with pytest.raises(InvalidInputError, match="makes its own features"):
+        fingerprint_features(["text"], scheme="shingles")
+
+
+def test_weighted_features():
+    """Features may be a mapping, or come twice; without any weight there is no fingerprint."""
+    assert fingerprint_features({"a": 2, "b": 1}) == fingerprint_features(["a", "b", "a"])
+    assert fingerprint_features({"a": 2, "b": 1}) == fingerprint_features(["b", "a"], [1, 2])
+    assert fingerprint_features(["a", b"a"]) == fingerprint_features(["a"])
+    assert fingerprint_features([]) is fingerprint_features({"a": 0}) is None
+    levels = get_scheme("weighted", levels=5)
+    assert fingerprint_features({"a": 5, "b": 1}, scheme=levels) == fingerprint_features({"a": 5, "b": 1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("text",), TypeError, "several"),
+        (([1],), TypeError, "str or bytes"),
+        ((["a"], [1, 2]), InvalidInputError, "2 weights for 1"),
+        (({"a": 1}, [1]), InvalidInputError, "twice"),
+        ((["a"], [-1]), InvalidInputError, "weight"),
+        ((["a"], ["x"]), TypeError, "numbers"),
+        ((["a"], [1e-9]), InvalidInputError, "scale the weights up"),
+    ],
+)
+def test_refused_features(arguments, error, words):
+    """Features and weights that cannot be used are refused."""
+    with pytest.raises(error, match=words):
+        fingerprint_features(*arguments)
+
+
+@pytest.mark.parametrize("weight", [0, 6, 2.5, True, "3", float("nan")])
+def test_refused_levels(weight):
+    """With five levels a weight is a whole number from 1 to 5."""
+    with pytest.raises(InvalidInputError, match="not a level"):
+        fingerprint_features(["a"], [weight], scheme=get_scheme("weighted", levels=5))
+
+
+@pytest.mark.parametrize("text", [None, 5, b"bytes", ["list"]])
+def test_text_must_be_text(text):
+    """Only a string is a text."""
+    with pytest.raises(TypeError, match="text must be a str"):
+        fingerprint(text)
+    with pytest.raises(TypeError, match="text must be a str"):
+        fingerprints(["fine", text])
+
+
+def test_texts_must_be_several():
+    """A single string is not taken for a list of characters."""
+    with pytest.raises(TypeError, match="several"):
+        fingerprints("text")
+    assert fingerprints([]) == []
+    assert fingerprints(iter(["a", ""])) == [fingerprint("a"), None]
+
+
+def test_html():
+    """HTML becomes the text a reader sees; blocks part words, inline tags do not."""
+    pytest.importorskip("selectolax")
+    scheme = get_scheme("words", size=1, preprocess="html")
+    html = "<head><title>t</title></head><p>one t<b>w</b>o</p><p>three &amp; four<br>five</p><script>six()</script>"
+    assert fingerprint(html, scheme=scheme) == fingerprint("one two three four five", scheme=scheme)
+    assert fingerprint("plain \0 \ud800 text", scheme=scheme) == fingerprint("plain text", scheme=scheme)
+    assert fingerprint("", scheme=scheme) is None
+
+
+def test_traditional_to_simplified():
+    """Traditional and simplified forms of a text are the same text."""
+    pytest.importorskip("opencc")
+    scheme = get_scheme("shingles", preprocess=["html", "t2s"])
+    assert fingerprint("<p>臺灣的漢語圖書館</p>", scheme=scheme) == fingerprint("台湾的汉语图书馆", scheme=scheme)
+    assert fingerprint("臺灣\0漢\udfff語圖書館", scheme=scheme) == fingerprint("台湾汉语图书馆", scheme=scheme)
+    assert Scheme.from_dict(scheme.to_dict()) == scheme
+
+
+def test_other_library_version_is_refused():
+    """A scheme made with another version of a library is refused, naming both and the way out."""
+    pytest.importorskip("opencc")
+    recorded = get_scheme("shingles", preprocess="t2s").to_dict() | {"libraries": {"OpenCC": "0.0.1"}}
+    with pytest.raises(SchemeError, match=r"OpenCC==0\.0\.1"):
+        fingerprint("漢語", scheme=Scheme.from_dict(recorded))
+
+
+def test_missing_library_names_the_extra(monkeypatch):
+    """Without the library the message names the extra to install."""
+
+    def absent(name):
+        raise importlib_metadata.PackageNotFoundError(name)
+
+    from importlib import metadata as importlib_metadata  # noqa: PLC0415
+
+    monkeypatch.setattr(importlib_metadata, "version", absent)
+    with pytest.raises(MissingDependencyError, match=r"es-simhash\[preprocess\]"):
+        get_scheme("shingles", preprocess="t2s")

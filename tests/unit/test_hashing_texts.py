@@ -1,0 +1,290 @@
+"""
+What texts become: golden vectors, normalisation, scripts, jieba kept private, bounded work.
+"""
+
+import gzip
+import json
+import logging
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from es_simhash.hashing import (
+    Scheme,
+    features as feature_module,
+    fingerprint,
+    fingerprint_features,
+    fingerprints,
+    get_scheme,
+    hamming_distance,
+    to_hex,
+)
+from es_simhash.hashing.characters import UNASSIGNED, character_entries, normalise_text, to_codes
+from es_simhash.hashing.keywords import keyword_extractor
+from tests import reference
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize("case", VECTORS["schemes"], ids=lambda case: str(Scheme.from_dict(case["scheme"])))
+def test_golden_vectors(case):
+    """A released scheme keeps its bits. A change here is a new scheme version, never a new vector."""
+    scheme = Scheme.from_dict(case["scheme"])
+    texts = [VECTORS["texts"][name] for name in case["fingerprints"]]
+    found = [None if value is None else to_hex(value) for value in fingerprints(texts, scheme=scheme)]
+    assert dict(zip(case["fingerprints"], found, strict=True)) == case["fingerprints"]
+
+
+@pytest.mark.parametrize("case", VECTORS["features"], ids=lambda case: case["fingerprint"])
+def test_golden_vectors_of_features(case):
+    """Features of the caller's keep their bits too."""
+    value = fingerprint_features(case["features"], scheme=Scheme.from_dict(case["scheme"]))
+    assert (None if value is None else to_hex(value)) == case["fingerprint"]
+
+
+@pytest.mark.parametrize("case", VECTORS["schemes"], ids=lambda case: str(Scheme.from_dict(case["scheme"])))
+def test_golden_vectors_against_the_oracle(case):
+    """The vectors are what the slow oracle says, not merely what the code once said."""
+    parameters = dict(case["scheme"]["parameters"])
+    if case["scheme"]["name"] == "keywords":
+        pytest.skip("the oracle for keywords is jieba itself: test_keywords_are_those_of_jieba")
+    for name, expected in case["fingerprints"].items():
+        value = reference.fingerprint(VECTORS["texts"][name], name=case["scheme"]["name"], **parameters)
+        assert (None if value is None else to_hex(value)) == expected, name
+
+
+@pytest.mark.skipif(unicodedata.unidata_version != "14.0.0", reason="the table is built with Unicode 14.0")
+def test_table_is_the_generated_one():
+    """The shipped table of characters is exactly what its generator makes."""
+    from es_simhash.hashing import characters, characters_build  # noqa: PLC0415
+
+    shipped = Path(characters.__file__).with_name(characters.TABLE_FILE).read_bytes()
+    import zlib  # noqa: PLC0415
+
+    assert zlib.decompress(shipped) == zlib.decompress(characters_build.pack())
+
+
+def test_stability_of_normalisation_on_this_python():
+    """Every character of Unicode 14.0, alone and after a letter, is normalised by the table as by unicodedata."""
+    codes = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
+    known = [
+        code
+        for code, entry in zip(codes, character_entries(to_codes("".join(map(chr, codes)))), strict=True)
+        if entry != UNASSIGNED
+    ]
+    for start in range(0, len(known), 5000):
+        text = " ".join(f"a{chr(code)} {chr(code)}" for code in known[start : start + 5000])
+        assert normalise_text(text).split() == reference.normalise(text).split()
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "。，！？", "🙂🎉", "\0", "\ud800", "\u200b\ufeff", "\u0301", "_"])
+@pytest.mark.parametrize("scheme", ["shingles", "words", "keywords"])
+def test_texts_without_features(text, scheme):
+    """A text with nothing to go by has no fingerprint."""
+    assert fingerprint(text, scheme=scheme) is None
+
+
+def test_short_texts_are_one_shingle():
+    """A text shorter than a shingle is one shingle, and differs from other such texts."""
+    assert fingerprint("京") == reference.hash_bytes("京".encode("utf-32-le"))
+    assert fingerprint("京都") != fingerprint("京")
+    assert fingerprint("one", scheme="words") == reference.hash_bytes(b"one")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ＡＢＣ　１２３", "abc123"),
+        ("STRASSE", "Straße"),
+        ("e\u0301te\u0301", "ÉTÉ"),
+        ("ﾃﾞｰﾀ", "データ"),
+        ("soft\u00adhyphen", "softhyphen"),
+        ("a-b_c.d!", "ABCD"),
+        ("h̶e̶l̶l̶o̶", "hello"),
+        ("בְּרֵאשִׁית", "בראשית"),
+        ("مُحَمَّد", "محمد"),
+        ("한글입니다", unicodedata.normalize("NFD", "한글입니다")),
+        ("va\ufe0fr\u034fi", "vari"),
+    ],
+)
+def test_same_shingles(one, other):
+    """Width, case, composition, punctuation, points and invisible characters do not count."""
+    assert fingerprint(one) == fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("की", "का"),
+        ("कि", "क"),
+        ("क्क", "कक"),
+        ("ที่นี่", "ทนี"),
+        ("กา", "กี"),
+        ("ကို", "ကာ"),
+        ("ཀི", "ཀུ"),
+        ("が", "か"),
+        ("é", "e"),
+        ("தி", "த"),
+    ],
+)
+def test_marks_that_make_words_are_kept(one, other):
+    """Vowel signs, viramas, tone marks and composed diacritics tell words apart."""
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_small_edits_stay_near():
+    """A typo in a paragraph moves a few bits; another paragraph is far."""
+    text = VECTORS["texts"]["english"]
+    assert hamming_distance(fingerprint(text), fingerprint(text.replace("wheat", "whaet"))) <= 12
+    assert hamming_distance(fingerprint(text), fingerprint(VECTORS["texts"]["chinese"])) > 16
+
+
+def test_logarithms_are_far_from_rounding():
+    """No machine's logarithm can round to another fixed-point weight."""
+    import math  # noqa: PLC0415
+
+    for count, fixed in enumerate(feature_module.logarithms()[1:], 1):
+        exact = 2**20 * (1 + math.log(count))
+        assert abs(abs(exact - fixed) - 0.5) > 1e-6
+
+
+def test_long_text_in_one_batch():
+    """Two million characters, counted in pieces, have the bits of the oracle."""
+    text = "The quick brown fox. 快速的棕色狐狸跳过懒狗。" * 50_000
+    assert fingerprint(text) == reference.fingerprint(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["e" + "\u0301\u0316" * 50_000, "क" + "\u094d" * 100_000, "的" * 30_000, "ß" * 100_000]
+)
+def test_no_text_stalls(text):
+    """Runs of combining marks and of unpunctuated characters take time in proportion to their length."""
+    for scheme in ("shingles", "words", "keywords"):
+        fingerprint(text, scheme=scheme)
+
+
+# jieba's own modules leave files open and have escape sequences that newer Pythons warn about.
+OLD_JIEBA = pytest.mark.filterwarnings("ignore")
+
+
+def documents(name, count):
+    """The first texts of a development set, or a visible skip."""
+    path = DATA / name / "docs.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not on this machine")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line, _ in zip(lines, range(count), strict=False)]
+
+
+@OLD_JIEBA
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["xwlb_zh", "laws_tw", "reuters21578", "weibo_ced"])
+def test_keywords_are_those_of_jieba(name):
+    """On real texts the keywords are jieba's own, ties ranked by code points."""
+    extract = keyword_extractor(get_scheme("keywords"))
+    for text in documents(name, 60):
+        assert list(extract(text)) == [word for word, _ in reference.keywords(text)]
+
+
+@OLD_JIEBA
+@pytest.mark.shared
+def test_text_rank_is_that_of_jieba():
+    """On real texts the ranks are jieba's own."""
+    import jieba.analyse  # noqa: PLC0415
+
+    extract = keyword_extractor(get_scheme("keywords", method="textrank", top=30))
+    for text in documents("xwlb_zh", 15):
+        ranked = jieba.analyse.textrank(text, topK=None, withWeight=True)
+        fixed = {word: round(weight * 2**20) for word, weight in ranked}
+        assert extract(text) == dict(sorted(fixed.items(), key=lambda item: (-item[1], item[0]))[:30])
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["xwlb_zh", "licenses", "weibo_ced"])
+def test_real_texts_against_the_oracle(name):
+    """On real texts, batched, the fingerprints are the oracle's."""
+    texts = documents(name, 12)
+    assert fingerprints(texts) == [reference.fingerprint(text) for text in texts]
+    expected = [reference.fingerprint(text, name="words", size=2, weighting="linear") for text in texts]
+    assert fingerprints(texts, scheme="words") == expected
+
+
+def test_ties_are_ranked_by_code_points():
+    """Of words with equal weight the smaller code points come first, wherever they stand."""
+    scheme = get_scheme("keywords", top=2)
+    assert list(keyword_extractor(scheme)("zeta yota beta alpha")) == ["alpha", "beta"]
+    assert fingerprint("zeta beta alpha", scheme=scheme) == fingerprint("alpha zeta beta", scheme=scheme)
+
+
+def test_automatic_number_of_keywords():
+    """With top="auto" a longer text has more keywords, from 20 to 200."""
+    extract = keyword_extractor(get_scheme("keywords", top="auto"))
+    words = [f"word{number}" for number in range(5000)]
+    assert [len(extract(" ".join(words[:count]))) for count in (10, 100, 1000, 5000)] == [10, 20, 100, 200]
+
+
+def test_jieba_is_private():
+    """Words that the user adds to, deletes from or tunes in jieba do not change a bit, and jieba stays the user's."""
+    code = """
+import jieba, logging
+jieba.setLogLevel(logging.CRITICAL)
+from es_simhash.hashing import fingerprint, get_scheme
+text = "云计算和大数据中心在北京大学里的石墨烯研究，龘靐齉爩"
+rank = get_scheme("keywords", method="textrank")
+before = fingerprint(text, scheme="keywords"), fingerprint(text, scheme=rank)
+users = jieba.lcut(text)
+jieba.add_word("大数据中心在", 10**9); jieba.del_word("北京大学"); jieba.del_word("龘靐")
+jieba.suggest_freq(("石墨", "烯"), True)
+assert jieba.lcut(text) != users
+assert (fingerprint(text, scheme="keywords"), fingerprint(text, scheme=rank)) == before
+import sys
+other = [name for name in sys.modules if name.startswith("_es_simhash_jieba")]
+assert other and jieba.__name__ == "jieba"
+print(before[0])
+"""
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            "import warnings\nwith warnings.catch_warnings():\n    "
+            "warnings.simplefilter('ignore')\n    import jieba, jieba.posseg\n" + code,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    text = "云计算和大数据中心在北京大学里的石墨烯研究，龘靐齉爩"
+    assert int(result.stdout) == fingerprint(text, scheme="keywords")
+
+
+def test_dictionaries_do_not_leak_into_each_other(tmp_path):
+    """A word of frequency 0 in one scheme's dictionary is split in that scheme only."""
+    text = "龘靐齉 在 北京大学 的 石墨烯 实验"
+    before = fingerprint(text, scheme="keywords")
+    path = tmp_path / "words.txt"
+    path.write_text("北京大学 0\n石墨烯 0\n", encoding="utf-8")
+    assert fingerprint(text, scheme=get_scheme("keywords", dictionary=path)) != before
+    assert fingerprint(text, scheme="keywords") == before
+
+
+def test_dictionary_is_loaded_once_and_logged():
+    """Loading the dictionary is told in one log line, and happens on first use."""
+    code = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s", stream=sys.stdout)
+from es_simhash.hashing import fingerprints
+fingerprints(["北京大学", "石墨烯"], scheme="keywords"); fingerprints(["北京大学"], scheme="keywords")
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.count("es_simhash loaded jieba's dictionary") == 1
+    assert len(result.stdout.splitlines()) == 1
+    assert result.stderr == ""
+    assert logging.getLogger("es_simhash").level == logging.NOTSET
