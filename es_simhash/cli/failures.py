@@ -59,6 +59,8 @@ def _describe(error: BaseException, server: str) -> str:
 def _describe_client_error(error: BaseException, server: str) -> str:
     names = {cls.__name__ for cls in type(error).__mro__}
     status = status_of(error)
+    if "UnsupportedProductError" in names:
+        return f"{server} is no Elasticsearch: leave --product out, or give --product opensearch"
     if names & {"TlsError", "SSLError"}:
         return (
             f"{server} does not prove who it is: {_cause(error)}; set ES_SIMHASH_CA_FILE to the certificate of its "

@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ Bytes of one line that are held at once. No server takes a larger document by de
 """
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_MAYBE_SURROGATE = re.compile(r"\\u[dD]")
 _BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
@@ -166,7 +168,14 @@ def _json_lines(lines: _Lines) -> Iterator[Record]:
 
 def _parse(name: str, number: int, text: str) -> Record:
     try:
-        return Record(name, number, json.loads(text, parse_constant=_refuse_constant))
+        value = json.loads(text, parse_constant=_refuse_constant)
+        # Only an escape can have made half a character; looking for one costs far less than encoding every line.
+        if _MAYBE_SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return Record(name, number, value)
+    except UnicodeEncodeError:
+        # OpenSearch refuses such a document, and Elasticsearch gives it back as bytes that are no UTF-8.
+        return Record(name, number, reason="not usable JSON: half a character (a lone surrogate) is in it")
     except RecursionError:
         return Record(name, number, reason="not usable JSON: nested too deeply")
     except json.JSONDecodeError as error:

@@ -45,6 +45,8 @@ def test_json_lines_are_documents_with_their_places(read):
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON"),
         (b'{"a": "\x00"}', "not JSON"),
+        (b'{"a": "\\uD800"}', "half a character"),
+        (b'{"a": {"b": ["\\udc00\\ud800"]}}', "half a character"),
     ],
 )
 def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
@@ -54,10 +56,10 @@ def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
     assert reason in second.reason
 
 
-def test_lone_surrogates_and_nul_in_json_are_kept(read):
-    """Escapes are the document's own; what becomes of them is the server's business."""
-    [record] = read(b'{"a": "\\ud800 \\u0000"}')
-    assert record.value == {"a": "\ud800 \x00"}
+def test_escapes_are_kept(read):
+    """NUL and pairs of surrogates are the document's own."""
+    [record] = read(b'{"a": "\\u0000 \\ud83d\\ude00 \\u00e9"}')
+    assert record.value == {"a": "\x00 \N{GRINNING FACE} é"}
 
 
 def test_a_line_that_is_too_long_is_skipped_to_its_end(read, monkeypatch):
