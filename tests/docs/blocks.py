@@ -1,0 +1,30 @@
+"""
+Code blocks of a Markdown file, and what they say they print.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """Return the blocks of *language* in the file *name*, in order."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return [body for kind, body in _BLOCK.findall(text) if kind == language]
+
+
+def run(block: str, namespace: dict) -> None:
+    """
+    Execute *block*, and compare what it prints with its lines that begin with ``#>``.
+    """
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block, "README", "exec"), namespace)  # noqa: S102 -- the project's own examples
+    promised = [line.removeprefix("#>").removeprefix(" ") for line in block.splitlines() if line.startswith("#>")]
+    assert printed.getvalue().splitlines() == promised
