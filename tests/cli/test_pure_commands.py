@@ -237,6 +237,6 @@ def test_wrong_usage_exits_with_two(run, arguments):
 
 def test_version(run):
     """--version names program and version."""
-    import es_simhash  # noqa: PLC0415
+    import es_simhash
 
     assert run("--version").stdout == f"es-simhash {es_simhash.__version__}\n"

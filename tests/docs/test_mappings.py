@@ -28,7 +28,7 @@ def test_the_mapping_is_one_that_lookups_accept(product):
     mapping = json.loads(FILES[f"{product}/mapping.json"])["mappings"]
     assert find_faults(mapping) == []
     settings = read_settings(mapping)
-    assert (settings.scheme.id, settings.text_fields) == ("shingles-1", ("body",))
+    assert (settings.scheme.id, settings.text_fields) == ("shingles-2", ("body",))
 
 
 @pytest.mark.parametrize("product", ["elasticsearch", "opensearch"])

@@ -229,8 +229,8 @@ def test_create_check_and_remove(run, index, server, tmp_path):
 
 def test_another_scheme_is_refused(run, news):
     """Both schemes are named, and nothing is searched or written."""
-    failed(run("find", news, TEXT, "--scheme", "words"), "shingles-1", "words")
-    failed(run("ingest", news, "-", "--scheme", "words", stdin="{}"), "shingles-1", "words")
+    failed(run("find", news, TEXT, "--scheme", "words"), "shingles-2", "words")
+    failed(run("ingest", news, "-", "--scheme", "words", stdin="{}"), "shingles-2", "words")
 
 
 def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path):

@@ -1,0 +1,110 @@
+"""
+The command line and an OpenSearch with logins: what the environment gives, and what a refusal says.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from es_simhash.cli import app
+from es_simhash.engine.embedded import embedded_server
+from es_simhash.engine.embedded_security import LOGIN
+from es_simhash.errors import EmbeddedServerError, MissingDependencyError
+from tests.server.servers import is_required
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+
+
+@pytest.fixture(scope="module")
+def secured():
+    """An OpenSearch with the security plugin."""
+    try:
+        server = embedded_server("opensearch", version="3.4.0", security=True)
+    except (EmbeddedServerError, MissingDependencyError) as error:
+        if is_required():
+            raise
+        pytest.skip(f"no secured OpenSearch: {error}")
+    with server:
+        yield server
+
+
+@pytest.fixture
+def run(secured, monkeypatch):
+    """Return a function that runs a command line with a login, by default one that may do everything."""
+    for name in ("PRODUCT", "API_KEY", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    monkeypatch.setenv("ES_SIMHASH_URL", secured.url)
+    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(secured.ca_path))
+
+    def run(*args, login=LOGIN, stdin=None):
+        for name, value in zip(("USER", "PASSWORD"), login or ("", ""), strict=True):
+            monkeypatch.setenv(f"ES_SIMHASH_{name}", value)
+        return CliRunner().invoke(app, list(args), input=stdin)
+
+    return run
+
+
+def failed(result, *parts):
+    """Check that a command failed with one line that has all *parts* in it."""
+    assert result.exit_code == 1, result.output
+    [line] = result.stderr.splitlines()
+    for part in ("error: ", *parts):
+        assert part in line
+
+
+def test_login_and_certificate_come_from_the_environment(run):
+    """With both right everything works, the product told from the answer to a request on the index."""
+    made = run("ingest", "news", "-", "--create", "-t", "body", stdin=json.dumps({"_id": "1", "body": TEXT}))
+    assert made.exit_code == 0, made.output
+    assert json.loads(run("check", "news", "--json").stdout)[0]["ready"] is True
+
+
+@pytest.mark.parametrize("login", [None, ("admin", "wrong"), ("nobody", "x")])
+def test_a_wrong_login_is_one_line(run, login):
+    """It names the variables, with the product detected as well as given, and never the password."""
+    failed(run("check", "news", login=login), "(401)", "ES_SIMHASH_USER")
+    failed(run("check", "news", "--product", "opensearch", login=login), "(401)", "ES_SIMHASH_USER")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_one_line(run, monkeypatch):
+    """Without the CA file it is refused; --insecure takes it, with a warning."""
+    monkeypatch.delenv("ES_SIMHASH_CA_FILE")
+    failed(run("check", "news"), "does not prove who it is", "ES_SIMHASH_CA_FILE")
+    run("create", "insecure", "-t", "body", "--insecure")
+    result = run("check", "insecure", "--insecure")
+    assert result.exit_code == 0
+    [line] = result.stderr.splitlines()
+    assert line.startswith("warning: the certificate of https://")
+
+
+def test_a_login_without_rights_is_one_line(run, secured):
+    """What the server says is passed on, with what to do; a reader who may not see the mapping names the scheme."""
+    import ssl
+    import urllib.request
+
+    from es_simhash.cli.connect import _base64
+
+    context = ssl.create_default_context(cafile=secured.ca_path)
+    headers = {"authorization": f"Basic {_base64(':'.join(LOGIN))}", "content-type": "application/json"}
+
+    def put(path, body):
+        request = urllib.request.Request(  # noqa: S310 -- the test's own server
+            f"{secured.url}{path}", json.dumps(body).encode(), headers, method="PUT"
+        )
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:  # noqa: S310
+            assert answer.status < 300
+
+    role = {"index_permissions": [{"index_patterns": ["read*"], "allowed_actions": ["read"]}]}
+    put("/_plugins/_security/api/roles/cli-reader", role)
+    put(
+        "/_plugins/_security/api/internalusers/cli-reader",
+        {"password": "Heron-42-Quay!", "opendistro_security_roles": ["cli-reader"]},
+    )
+    reader = ("cli-reader", "Heron-42-Quay!")
+    assert run("ingest", "read", "-", "--create", "-t", "body", stdin=json.dumps({"body": TEXT})).exit_code == 0
+    failed(run("find", "read", TEXT, login=reader), "(403)", "login")
+    assert run("find", "read", TEXT, "--scheme", "shingles", login=reader).exit_code == 0
+    failed(run("create", "other", "-t", "body", login=reader), "(403)")
