@@ -19,6 +19,7 @@ from es_simhash.flows.paging import Hits, incomplete_reasons
 from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.flows.survey import survey
 from es_simhash.hashing import (
+    BLOCKS,
     fingerprint as compute_fingerprint,
     fingerprints as compute_fingerprints,
     from_hex,
@@ -26,7 +27,7 @@ from es_simhash.hashing import (
 )
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
-from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, Landscape, PlanEstimate, explain_plan
+from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, Landscape, PlanEstimate, explain_plan, make_plan
 from es_simhash.index.query import build_query_of
 from es_simhash.index.rescore import NearDups, rescore
 
@@ -152,12 +153,14 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
         )
     fingerprint = _fingerprint_of(hits, id, index, name)
     itself = {(hit["_index"], hit["_id"]) for hit in hits}
-    wider = replace(options, size=None if options.size is None else options.size + len(itself))
+    # The document itself is looked up as well, and left out before anything is handed over.
+    size = None if options.size is None else options.size + len(itself)
+    wider = replace(options, size=size, on_incomplete="return")
     landscape = yield from _survey(context, index, settings, options)
     lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=wider)
     found = yield from lookup.search()
     others = (each for each in found if (each.index, each.id) not in itself)
-    return replace(found, items=tuple(islice(others, options.size)))
+    return checked(replace(found, items=tuple(islice(others, options.size))), options)
 
 
 def _find_of_at_once(
@@ -196,10 +199,18 @@ def _find_of_at_once(
     if incomplete_reasons(answer) or len(hits) == PAGE_BY_ID or not all(hit.get("fields") for hit in hits):
         return None
     itself = [hit for hit in hits if hit["_id"] == id]
+    # The server takes the terms from the stored document: its latest version, found by routing, read from _source. A
+    # search may see an older version, the routing may be missing, and _source may lack the fields. Only if the hit
+    # has all four terms are they the terms of the fingerprint compared here.
+    if not itself or any(len(set(hit.get("matched_queries", ()))) < BLOCKS for hit in itself):
+        return None
     fingerprint = _fingerprint_of(itself, id, index, name)
     others = [hit for hit in hits if hit["_id"] != id]
     near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
-    return NearDups(tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, candidates=len(others))
+    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
+    return NearDups(
+        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+    )
 
 
 def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:

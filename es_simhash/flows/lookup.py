@@ -27,7 +27,7 @@ from es_simhash.index.plan import (
     minimum_should_match,
     plan_lookup,
 )
-from es_simhash.index.query import build_query, check_filter
+from es_simhash.index.query import build_query, check_filter, check_source
 from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
 
 __all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance"]
@@ -65,6 +65,7 @@ class Options:
         if self.size is not None and self.size < 1:
             raise InvalidInputError(f"size {self.size} is too small: give 1 or more, or None for all")
         check_filter(self.filter)
+        check_source(self.source)
         if isinstance(self.exclude_ids, (str, bytes)):
             raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(self.exclude_ids)}")
         object.__setattr__(self, "exclude_ids", tuple(self.exclude_ids))

@@ -134,7 +134,8 @@ def _read_scroll(
     index: str | Sequence[str], body: Mapping[str, Any], handle: Handle, page: int, options: Mapping[str, Any]
 ) -> Flow[list[str]]:
     while True:
-        request = {**body, "size": page, "sort": ["_doc"]}
+        # A scroll always counts its hits: both products refuse one that is told not to.
+        request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
         try:
             answer = yield Call("search", {"index": index, "body": request, "scroll": KEEP_ALIVE, **options})
         except Exception as error:

@@ -21,7 +21,7 @@ from es_simhash.index.plan import (
     plan_lookup,
 )
 
-__all__ = ["build_query", "build_query_of", "candidate_clauses", "check_filter"]
+__all__ = ["build_query", "build_query_of", "candidate_clauses", "check_filter", "check_source"]
 
 Query = dict[str, Any]
 
@@ -46,6 +46,21 @@ def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) 
                 '{"range": {"date": {"gte": "now-7d"}}}'
             )
     return [dict(clause) for clause in clauses]
+
+
+def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa: FBT001 -- the servers' own word
+    """
+    Return what hits carry of their ``_source``: all, nothing, or the fields *given*.
+
+    Raises:
+        TypeError: If it is neither a bool nor a field name nor a list of them.
+    """
+    if isinstance(given, bool):
+        return given
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"source must be True, False or a list of field names, not {shorten(given)}")
+    return names
 
 
 def candidate_clauses(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
@@ -74,8 +89,8 @@ def _parts(terms: list[str], size: int) -> list[list[str]]:
 
 
 def _distance_clause(fingerprint: int, plan: LookupPlan, fields: Fields) -> Query:
-    # A document without the copy for scripts passes: the client's rescore decides about it.
-    source = "doc[params.field].size() == 0 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
+    # A document without the copy for scripts, or with several, passes: the client's rescore decides about it.
+    source = "doc[params.field].size() != 1 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
     parameters = {
         "field": fields.value,
         "wanted": fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint,
@@ -148,7 +163,7 @@ def build_query(
         "size": size,
         "query": {"bool": query},
         "docvalue_fields": [Fields(prefix).fingerprint],
-        "_source": list(source) if isinstance(source, Sequence) else source,
+        "_source": check_source(source),
         # The number of hits on the page tells whether there may be more; counting the rest would cost.
         "track_total_hits": False,
     }
@@ -184,7 +199,8 @@ def build_query_of(
         )
     fields = Fields(prefix)
     document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
-    should = [{"terms": {field: {**document, "path": field}}} for field in fields.blocks]
+    # The names tell which terms a hit matched: see find_of.
+    should = [{"terms": {field: {**document, "path": field}, "_name": field}} for field in fields.blocks]
     candidates: Query = {
         "filter": [{"bool": {"should": should, "minimum_should_match": 4 - max_distance}}, *check_filter(filter)]
     }
@@ -195,6 +211,6 @@ def build_query_of(
         "size": size,
         "query": {"bool": {"filter": [{"bool": {"should": either, "minimum_should_match": 1}}]}},
         "docvalue_fields": [fields.fingerprint],
-        "_source": list(source) if isinstance(source, Sequence) else source,
+        "_source": check_source(source),
         "track_total_hits": False,
     }

@@ -47,6 +47,8 @@ class Index:
         return {"i": {"mappings": self.mapping}}
 
     def search(self, body, index=None, scroll=None):
+        if scroll and body.get("track_total_hits", True) is not True:
+            return ServerError(400, "disabling [track_total_hits] is not allowed in a scroll context")
         if body["size"] > self.window:
             return ServerError(400, "Result window is too large, from + size must be ... [index.max_result_window]")
         if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
@@ -194,7 +196,11 @@ LONG_LIST = "The number of terms [697] used in the Terms Query request has excee
 @pytest.mark.parametrize(
     ("refuses", "message", "status"),
     [
-        (lambda body: "'script'" in body, "[script] queries cannot be executed when 'search.allow_expensive_queries'", 500),
+        (
+            lambda body: "'script'" in body,
+            "[script] queries cannot be executed when 'search.allow_expensive_queries'",
+            500,
+        ),
         (lambda body: "'script'" in body, "script_lang not supported [painless]", 400),
         (lambda body: body.count("'terms'") and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]", 400),
         (lambda body: body.count("'terms'") > 4, "too_many_clauses: maxClauseCount is set to 4", 400),
@@ -385,6 +391,7 @@ class ById(Index):
     """Also finds documents by id, and their candidates by their stored block terms where that *works*."""
 
     works = True
+    matched = tuple(f"simhash.block{i}" for i in range(4))
 
     def search(self, body, index=None, scroll=None):
         if "'path'" in str(body) and not self.works:
@@ -392,6 +399,9 @@ class ById(Index):
         answer = super().search(body, index, scroll)
         if wanted := body["query"].get("ids", {}).get("values"):
             answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
+        if "'path'" in str(body):
+            for each in answer["hits"]["hits"]:
+                each["matched_queries"] = self.matched
         return answer
 
 
@@ -401,12 +411,28 @@ class ByIdInTwoSteps(ById):
     works = False
 
 
-@pytest.mark.parametrize(("kind", "searches"), [(ById, 1), (ByIdInTwoSteps, 3)])
+class ByIdOfAnotherVersion(ById):
+    """The stored document, where it is found at all, has other terms than the one that searches see."""
+
+    matched = ("simhash.block2",)
+
+
+@pytest.mark.parametrize(("kind", "searches"), [(ById, 1), (ByIdInTwoSteps, 3), (ByIdOfAnotherVersion, 3)])
 def test_of_a_document_leaves_it_out(kind, searches):
     """In one search where the server can look up the terms, also where fewer are wanted than there are."""
     found, calls, _ = drive(find_of(Context(), "i", "0", Options(size=1)), kind([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]
+    assert found.plan.max_distance == 3
+
+
+def test_of_a_document_an_incomplete_answer_leaves_it_out():
+    """Also from what the error carries."""
+    index = ByIdInTwoSteps([0, 1])
+    index.shards = [WHOLE, {"total": 2, "failed": 1}]
+    with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
+        drive(find_of(Context(), "i", "0", Options()), index)
+    assert [each.id for each in caught.value.results] == ["1"]
 
 
 def test_of_a_document_beyond_the_terms_lookup():
@@ -446,6 +472,8 @@ def test_of_a_document_that_is_not_there(kind):
         ({"filter": [1]}, TypeError),
         ({"filter": {"term": {}, "range": {}}}, InvalidInputError),
         ({"exclude_ids": "7"}, TypeError),
+        ({"source": 1}, TypeError),
+        ({"source": [1]}, TypeError),
         ({"on_incomplete": "ignore"}, InvalidInputError),
     ],
 )

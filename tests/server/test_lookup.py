@@ -264,6 +264,46 @@ def test_ids_of_any_kind(server, index, simhash, id_):
     assert [each.id for each in simhash.find_near_dups(index, TEXT, exclude_ids=[id_])] == ["other"]
 
 
+@pytest.mark.parametrize(
+    ("mappings", "routing", "later"),
+    [({"_source": {"excludes": ["simhash"]}}, {}, None), ({}, {"routing": "elsewhere"}, None), ({}, {}, 2**64 - 1)],
+    ids=["not in _source", "routed", "changed since the refresh"],
+)
+def test_a_document_whose_stored_terms_are_not_to_be_had(server, index, simhash, mappings, routing, later):
+    """The terms lookup by id finds nothing, or other terms than searches do: the answer is whole all the same."""
+    settings = {"number_of_shards": 5, "number_of_replicas": 0, "refresh_interval": "-1"}
+    simhash.create_index(index, settings=settings, mappings=mappings)
+    headers = [{"index": {"_index": index, "_id": str(n), **routing}} for n in range(6)]
+    send_lines(server, [line for header in headers for line in (header, fingerprint_fields(7))])
+    if later is not None:
+        server.request("PUT", f"/{index}/_doc/0", fingerprint_fields(later))
+    assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["1", "2", "3", "4", "5"]
+
+
+def test_without_a_point_in_time(server, index, simhash, monkeypatch):
+    """A server or a user without one reads on by scroll, and gives it back."""
+    from es_simhash.engine import dialects
+    from tests.flows.by_hand import ServerError
+
+    def call(dialect, client, request):
+        if request.api == "open_point_in_time":
+            raise ServerError(403, "no permission")
+        return original(dialect, client, request)
+
+    async def call_async(dialect, client, request):
+        if request.api == "open_point_in_time":
+            raise ServerError(403, "no permission")
+        return await original_async(dialect, client, request)
+
+    original, original_async = dialects.Dialect.call, dialects.Dialect.call_async
+    monkeypatch.setattr(dialects.Dialect, "call", call)
+    monkeypatch.setattr(dialects.Dialect, "call_async", call_async)
+    simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, [7] * 6_001)
+    assert len(simhash.find_near_dups(index, fingerprint=7)) == 6_001
+    assert open_contexts(server) == 0
+
+
 def test_a_document_that_is_not_there_or_has_no_fingerprint(server, index, simhash):
     """Told apart, with what to do."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
