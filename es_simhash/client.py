@@ -28,10 +28,12 @@ from es_simhash.flows.lookup import OnIncomplete, Options
 from es_simhash.flows.protocol import Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
+from es_simhash.index.deciding import OnDuplicate
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.mapping import IndexSettings, build_settings
 from es_simhash.index.plan import LookupPlan, PlanEstimate
 from es_simhash.index.rescore import NearDup, NearDups
+from es_simhash.index.rules import Rule
 
 __all__ = ["AsyncSimHashClient", "SimHashClient"]
 
@@ -289,13 +291,20 @@ class SimHashClient(_Base):
         documents: Iterable[Any],
         *,
         text_field: str | Sequence[str] | None = None,
+        on_duplicate: OnDuplicate | None = "tag",
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        id_from: ingesting.IdFrom = None,
         on_partial: OnPartial = "clear",
     ) -> Generator[ingesting.Written, None, None]:
         """
-        Write *documents* to *index* with their fingerprints, and yield a report on each, in order.
+        Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
 
-        Nothing is written but as the reports are read. What the server refuses for load is sent again; any other
-        refusal is reported and does not keep the other documents out.
+        A document is a duplicate if it is within max_distance of one that was written before, be it in the same batch
+        or not yet visible to searches. Nothing is written but as the reports are read. What the server refuses for
+        load is sent again; any other refusal is reported and does not keep the other documents out. Several writers
+        at once may miss each other's latest documents; :meth:`reconcile` mends that. docs/dedup.md tells more.
 
         Args:
             index:
@@ -304,15 +313,32 @@ class SimHashClient(_Base):
                 Documents or bulk actions, as :func:`with_fingerprints` takes them.
             text_field:
                 Field or fields of the text; by default those that the index records.
+            on_duplicate:
+                ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it. ``"replace"``:
+                write it as the canonical, and tag those it duplicates. A function, given the new document and a
+                :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
+                clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+            max_distance:
+                Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
+                3. The first ingest that groups records it, the rule and the canonical order in the mapping.
+            rule:
+                ``"star"``, the default: each duplicate is within max_distance of its canonical. ``"connected"``:
+                chains count.
+            canonical:
+                Which document :meth:`reconcile` prefers as canonical: ``"id"`` (the smallest, the default), a date or
+                number field (the earliest or smallest; ``"-field"`` for the latest), or ``"longest"``.
+            id_from:
+                ``"content"`` for an id that the document's content decides, where it has none, so that the same
+                document written again adds nothing; by default a random one.
             on_partial:
                 As for :func:`with_fingerprints`.
 
         Raises:
-            SchemeMismatchError, MappingError, InvalidInputError: Before anything is written.
+            SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
+                if the index is grouped by another rule or distance.
         """
-        return stream(
-            ingesting.ingest(self._context, index, documents, text_field, on_partial), self._client, self._dialect
-        )
+        options = ingesting.IngestOptions(text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial)
+        return stream(ingesting.ingest(self._context, index, documents, options), self._client, self._dialect)
 
     def create_index(
         self,
@@ -510,10 +536,16 @@ class AsyncSimHashClient(_Base):
         documents: Iterable[Any],
         *,
         text_field: str | Sequence[str] | None = None,
+        on_duplicate: OnDuplicate | None = "tag",
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        id_from: ingesting.IdFrom = None,
         on_partial: OnPartial = "clear",
     ) -> AsyncGenerator[ingesting.Written, None]:
-        """Write *documents* to *index* with their fingerprints, reporting on each: see the sync client."""
-        flow = ingesting.ingest(self._context, index, documents, text_field, on_partial)
+        """Write *documents* to *index* with their fingerprints and groups: see the sync client."""
+        options = ingesting.IngestOptions(text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial)
+        flow = ingesting.ingest(self._context, index, documents, options)
         return stream_async(flow, self._client, self._dialect, result=[])
 
     async def create_index(

@@ -23,6 +23,8 @@ _COMMON = {
     "count": "count",
     "create_index": "indices.create",
     "get_mapping": "indices.get_mapping",
+    "get_settings": "indices.get_settings",
+    "mget": "mget",
     "msearch": "msearch",
     "put_mapping": "indices.put_mapping",
     "refresh": "indices.refresh",

@@ -69,20 +69,24 @@ def _perform(request: Request, client: Any, dialect: Dialect) -> Any:
             raise TypeError(f"a flow yielded {request!r}, which is no request")
 
 
-def _perform_together(calls: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
-    def outcome(call: Call) -> Any:
+def _perform_together(requests: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+    def outcome(request: Call | Compute) -> Any:
         try:
-            return dialect.call(client, call)
+            return _perform(request, client, dialect)
         except Exception as error:  # noqa: BLE001 -- a failure is a value here
             return error
 
-    if min(len(calls), concurrency) <= 1:
-        return [outcome(call) for call in calls]
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+    calls = [request for request in requests if isinstance(request, Call)]
+    if min(len(requests), concurrency) <= 1 or not calls:
+        return [outcome(request) for request in requests]
+    from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415
 
     executor = ThreadPoolExecutor(max_workers=min(len(calls), concurrency), thread_name_prefix="es_simhash")
     try:
-        return list(executor.map(outcome, calls))
+        # What is computed may read the caller's own iterable, and so stays on the caller's thread.
+        started = [executor.submit(outcome, each) if isinstance(each, Call) else each for each in requests]
+        computed = [outcome(each) if isinstance(each, Compute) else each for each in started]
+        return [each.result() if isinstance(each, Future) else each for each in computed]
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
@@ -137,16 +141,16 @@ async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any
             raise TypeError(f"a flow yielded {request!r}, which is no request")
 
 
-async def _perform_together_async(calls: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+async def _perform_together_async(requests: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
     import asyncio  # noqa: PLC0415
 
     gate = asyncio.Semaphore(max(1, concurrency))
 
-    async def outcome(call: Call) -> Any:
+    async def outcome(request: Call | Compute) -> Any:
         async with gate:
             try:
-                return await dialect.call_async(client, call)
+                return await _perform_async(request, client, dialect)
             except Exception as error:  # noqa: BLE001 -- a failure is a value here
                 return error
 
-    return list(await asyncio.gather(*map(outcome, calls)))
+    return list(await asyncio.gather(*map(outcome, requests)))

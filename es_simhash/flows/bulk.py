@@ -7,11 +7,11 @@ Knows actions and statuses, not fingerprints.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Call, Flow, Wait, error_text, status_of
+from es_simhash.index.operations import Operation, Outcome
 
 __all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_operation", "wait_seconds"]
 
@@ -38,60 +38,6 @@ _TOO_LARGE = 413
 _INVALID = "action_request_validation_exception"
 ATTEMPTS = 10
 LONGEST_WAIT_SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """
-    One operation of a bulk request.
-
-    Attributes:
-        kind:
-            ``index``, ``create``, ``update`` or ``delete``.
-        header:
-            Metadata of the action line, such as ``_index`` and ``_id``.
-        body:
-            The document or update; ``None`` for a delete.
-    """
-
-    kind: str
-    header: Mapping[str, Any]
-    body: Any = None
-
-    def lines(self) -> list[Any]:
-        """Return the lines of the request."""
-        first: list[Any] = [{self.kind: dict(self.header)}]
-        return first if self.kind == "delete" else [*first, self.body]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """
-    What became of one operation.
-
-    Attributes:
-        id:
-            The document's id; given by the server where the operation had none.
-        index:
-            Name of the index that holds it.
-        status:
-            HTTP status of the operation.
-        error:
-            ``None`` if it was done, else one line with the cause.
-        version:
-            Sequence number and primary term of the document now, where it was written.
-    """
-
-    id: str | None
-    index: str | None
-    status: int
-    error: str | None = None
-    version: tuple[int, int] | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the operation was carried out."""
-        return self.error is None
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
@@ -137,9 +83,10 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
 
-    Operations that the server refuses for load (429, 503) are sent again, up to 10 times, with growing waits; a
-    request that is too large (413), or that one operation in it has refused as a whole, is halved. Any other refusal
-    is an outcome. A request that fails as a whole for another reason raises the client's own exception.
+    Operations that the server refuses for load (429, 503) are sent again, up to 10 times, with growing waits. A
+    request that is too large (413), or that one operation breaks the rules for, is halved until that one is alone.
+    Any other refusal is an outcome. A request that fails as a whole for another reason raises the client's own
+    exception.
     """
     if not operations:
         return []

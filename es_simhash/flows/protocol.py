@@ -40,12 +40,12 @@ class Together:
 
     Attributes:
         calls:
-            The calls.
+            The calls; work for the processor may be among them, to be done while the server is busy.
         concurrency:
             Most calls under way at the same time.
     """
 
-    calls: Sequence[Call]
+    calls: Sequence[Call | Compute]
     concurrency: int = 4
 
 

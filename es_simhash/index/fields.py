@@ -14,7 +14,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import block_terms, to_hex
 
-__all__ = ["DEFAULT_PREFIX", "Fields", "fingerprint_fields", "without_fingerprint"]
+__all__ = ["DEFAULT_PREFIX", "GROUPED", "Fields", "fingerprint_fields", "group_fields", "without_fingerprint"]
 
 DEFAULT_PREFIX = "simhash"
 
@@ -125,6 +125,29 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
         # Elasticsearch's long is signed: the upper half of the range becomes negative.
         fields["value"] = fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
     return {prefix: fields}
+
+
+GROUPED = ("group", "duplicate_of", "distance", "at")
+"""Names, below the prefix, of what grouping writes."""
+
+
+def group_fields(
+    group: str, *, canonical: str | None = None, distance: int | None = None, at: str | None = None
+) -> dict[str, Any]:
+    """
+    Return the fields, below the prefix, that put a document into a group; those that do not apply are ``None``.
+
+    Args:
+        group:
+            Name of the group: the id of its canonical.
+        canonical:
+            Id of the canonical, for a duplicate; ``None`` for the canonical itself.
+        distance:
+            Distance to it in bits, for a duplicate.
+        at:
+            The moment of grouping, ISO 8601 in UTC.
+    """
+    return {"group": group, "duplicate_of": canonical, "distance": None if canonical is None else distance, "at": at}
 
 
 def without_fingerprint(document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:

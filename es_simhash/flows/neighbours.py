@@ -1,0 +1,181 @@
+"""
+Many lookups in one request, for writers: what documents near to those being written does the index hold?
+
+The lookups themselves are ``lookup``'s; here is the batch, the patience with a server under load, and what is read of
+the groups. No decision and no write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.flows.bulk import wait_seconds
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.lookup import Lookup, Options
+from es_simhash.flows.protocol import Call, Flow, Wait, status_of
+from es_simhash.flows.survey import survey
+from es_simhash.index.documents import read_text
+from es_simhash.index.fields import Fields
+from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.plan import Landscape
+from es_simhash.index.rescore import NearDup, NearDups
+
+__all__ = ["Neighbours", "Question"]
+
+LAST_ATTEMPT = 7
+_PASSING = (429, 502, 503, 504)
+_TOO_LARGE = 413
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    Several lookups that go out in one request.
+
+    Attributes:
+        fingerprints:
+            What is looked up.
+        lookups:
+            A lookup for each.
+        index:
+            What is searched.
+    """
+
+    fingerprints: Sequence[int]
+    lookups: Sequence[Lookup]
+    index: Index
+
+    def call(self) -> Call:
+        """Return the request."""
+        header = {"index": self.index}
+        return Call("msearch", {"body": [line for each in self.lookups for line in (header, each.body())]})
+
+
+class Neighbours:
+    """
+    Lookups of one index for one max_distance, many at once.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What to search.
+        settings:
+            What the index goes by.
+        max_distance:
+            Largest distance in bits, inclusive.
+        canonicals_only:
+            Leave out documents that are tagged as duplicates.
+        source:
+            Whether to read whole documents; else only the group fields are read.
+        fields:
+            More ``_source`` fields to read.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        settings: IndexSettings,
+        *,
+        max_distance: int,
+        canonicals_only: bool = False,
+        source: bool = False,
+        fields: Sequence[str] = (),
+    ) -> None:
+        self._context = context
+        self._index = index
+        self._settings = settings
+        self._fields = Fields(context.prefix)
+        self._landscape = Landscape()
+        names = self._fields
+        self._options = Options(
+            max_distance=max_distance,
+            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
+            source=source or [names.group, names.duplicate_of, names.at, *fields],
+            on_incomplete="return",
+        )
+
+    def prepare(self) -> Flow[None]:
+        """Learn what the lookup plan goes by, where it matters."""
+        self._landscape = yield from survey(self._context, self._index, self._options.max_distance or 0)
+
+    def question(self, fingerprints: Sequence[int]) -> Question:
+        """Return what asks for the documents near to each of *fingerprints*, in one request."""
+        return Question(fingerprints, [self._lookup(each) for each in fingerprints], self._index)
+
+    def _lookup(self, fingerprint: int) -> Lookup:
+        return Lookup(
+            self._context,
+            self._index,
+            fingerprint,
+            settings=self._settings,
+            landscape=self._landscape,
+            options=self._options,
+        )
+
+    def take(self, question: Question, answer: Any) -> Flow[dict[int, NearDups]]:
+        """
+        Return what is near to each fingerprint, given the *answer* to the question, or the exception it failed with.
+
+        What the server refuses for load, or answers incompletely, is asked again with growing waits. What is then
+        still incomplete says so; what is refused for another reason raises.
+        """
+        failed = isinstance(answer, BaseException)
+        if failed and status_of(answer) not in (*_PASSING, _TOO_LARGE):
+            raise answer
+        parts: Iterable[Mapping[str, Any] | None] = [None] * len(question.lookups) if failed else answer["responses"]
+        found = {}
+        for fingerprint, lookup, part in zip(question.fingerprints, question.lookups, parts, strict=True):
+            found[fingerprint] = yield from self._take_one(fingerprint, lookup, part)
+        return found
+
+    def ask(self, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
+        """Return what is near to each of *fingerprints*, in one request."""
+        if not fingerprints:
+            return {}
+        question = self.question(fingerprints)
+        try:
+            answer = yield question.call()
+        except Exception as error:  # noqa: BLE001 -- judged by take
+            answer = error
+        return (yield from self.take(question, answer))
+
+    def _take_one(self, fingerprint: int, lookup: Lookup, part: Mapping[str, Any] | None) -> Flow[NearDups]:
+        if part is not None and "error" not in part:
+            found = yield from lookup.take_answer(part)
+            if found.complete:
+                return found
+        elif part is not None:
+            lookup.adapt(part["error"])
+        attempt = 0
+        while True:
+            # A lookup keeps what it found and why that may not be all, so each try is a new one.
+            try:
+                found = yield from self._lookup(fingerprint).search()
+            except Exception as error:
+                if status_of(error) not in _PASSING or attempt == LAST_ATTEMPT:
+                    raise
+            else:
+                if found.complete or attempt == LAST_ATTEMPT:
+                    return found
+            yield Wait(wait_seconds(attempt))
+            attempt += 1
+
+    def group_of(self, found: NearDup) -> str | None:
+        """Return the group that *found* is in; ``None`` if it never was grouped."""
+        return self._read(found, self._fields.group)
+
+    def at_of(self, found: NearDup) -> str:
+        """Return when *found* was grouped; empty, and so before all others, if it never was."""
+        return self._read(found, self._fields.at) or ""
+
+    def is_duplicate(self, found: NearDup) -> bool:
+        """Return whether *found* is tagged as a duplicate of another document."""
+        return self._read(found, self._fields.duplicate_of) is not None
+
+    @staticmethod
+    def _read(found: NearDup, name: str) -> str | None:
+        return None if found.source is None else read_text(found.source, (name,))

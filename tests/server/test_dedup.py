@@ -1,0 +1,210 @@
+"""Near-duplicates decided about as they are written, on real servers."""
+
+import random
+
+import pytest
+
+from es_simhash import InvalidInputError, fingerprint, hamming_distance
+from tests.server.test_lookup import ONE_SHARD
+
+WORDS = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun", "elm", "fir", "gal", "hin") for b in ("ton", "wick", "ford")]
+
+
+def texts(count, *, seed=1, edits=3):
+    """Return texts of which many are edited copies of one before them."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        if found and chance.random() < 0.6:
+            words = chance.choice(found).split()
+            for _ in range(chance.randint(0, edits)):
+                words[chance.randrange(len(words))] = chance.choice(WORDS)
+        else:
+            words = [chance.choice(WORDS) for _ in range(60)]
+        found.append(" ".join(words))
+    return found
+
+
+def numbered(found):
+    return [{"_id": f"{n:05d}", "n": n, "body": text} for n, text in enumerate(found)]
+
+
+def greedy(prints, max_distance):
+    """Return each document's canonical, by the rule ``star``, one after the other."""
+    canonicals, places = [], []
+    for place, each in enumerate(prints):
+        near = [c for c in canonicals if hamming_distance(prints[c], each) <= max_distance]
+        if not near:
+            canonicals.append(place)
+        places.append(near[0] if near else place)
+    return places
+
+
+def held(server, index):
+    """Return the ``_source`` of every document, by id."""
+    server.request("POST", f"/{index}/_refresh")
+    answer = server.request("POST", f"/{index}/_search", {"size": 10_000, "query": {"match_all": {}}})
+    return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
+
+
+@pytest.mark.parametrize("max_distance", [0, 3, 8])
+def test_tags_are_those_of_the_rule(server, index, simhash, monkeypatch, max_distance):
+    """Over several batches and refreshes: every tag is what comparing all documents in order gives."""
+    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 40)
+    monkeypatch.setattr("es_simhash.flows.grouped.IN_FLIGHT", 90)
+    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"})
+    found = texts(300)
+    prints = [fingerprint(text) for text in found]
+    expected = greedy(prints, max_distance)
+    reports = list(simhash.ingest(index, numbered(found), max_distance=max_distance))
+    assert len({*expected}) < len(expected)
+    documents = held(server, index)
+    for n, (report, canonical) in enumerate(zip(reports, expected, strict=True)):
+        fields = documents[f"{n:05d}"]["simhash"]
+        assert report.canonical == fields["group"] == f"{canonical:05d}"
+        assert report.distance == hamming_distance(prints[n], prints[canonical])
+        assert report.action == ("written" if canonical == n else "tagged")
+        assert fields.get("duplicate_of") == (None if canonical == n else f"{canonical:05d}")
+        assert fields.get("distance") == (None if canonical == n else report.distance)
+        assert fields["at"].endswith("Z")
+
+
+def test_skip_writes_no_duplicate(server, index, simhash, monkeypatch):
+    """Each skipped document is reported with what it duplicates, and a second run skips or rewrites all."""
+    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 50)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    found = texts(200)
+    prints = [fingerprint(text) for text in found]
+    expected = greedy(prints, 8)
+    documents = numbered(found)
+    for run in range(2):
+        reports = list(simhash.ingest(index, documents, on_duplicate="skip", max_distance=8))
+        assert [report.action for report in reports] == [
+            "written" if canonical == n else "skipped" for n, canonical in enumerate(expected)
+        ]
+        if run == 0:  # in the second, which of several canonicals within reach is told may differ
+            assert [report.canonical for report in reports] == [f"{canonical:05d}" for canonical in expected]
+        assert all(report.distance <= 8 for report in reports)
+        assert set(held(server, index)) == {f"{canonical:05d}" for canonical in expected}
+    assert "_id" in documents[0]
+    assert "simhash" not in documents[0]
+
+
+def test_replace_makes_the_newer_canonical(server, index, simhash):
+    """The older ones point to it; in one batch and over two."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    for batch in (["a", "b"], ["c"]):
+        documents = [{"_id": each, "body": text} for each in batch]
+        reports = list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
+    assert [(r.id, r.action, r.canonical, r.distance) for r in reports] == [("c", "replaced", "b", 0)]
+    documents = held(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in documents.items()} == {"a": "c", "b": "c", "c": "c"}
+    assert documents["c"]["simhash"].get("duplicate_of") is None
+    assert documents["a"]["simhash"]["duplicate_of"] == "c"
+
+
+def test_a_function_decides_about_each_pair(server, index, simhash):
+    """It sees both documents, from the index and in flight."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    seen = []
+
+    def decide(new, old):
+        seen.append((new["lang"], old.source["lang"], old.distance))
+        return "skip" if new["lang"] == old.source["lang"] else "write"
+
+    for _ in range(2):
+        documents = [{"_id": f"{lang}{n}", "lang": lang, "body": text} for n in range(2) for lang in ("en", "de")]
+        reports = list(simhash.ingest(index, documents, on_duplicate=decide))
+        server.request("POST", f"/{index}/_refresh")
+        assert [report.action for report in reports] == ["written", "written", "skipped", "skipped"]
+    assert set(held(server, index)) == {"en0", "de0"}
+    assert ("en", "de", 0) in seen
+
+
+def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):
+    """What was tagged or skipped for a document that the server did not take is decided about again."""
+    for policy in ("tag", "skip"):
+        name = f"{index}-{policy}"
+        mappings = {"properties": {"n": {"type": "integer"}}}
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD, mappings=mappings)
+        text = texts(1)[0]
+        documents = [
+            {"_id": "a", "n": "no number", "body": text},
+            {"_id": "b", "n": "nor this", "body": text},
+            {"_id": "c", "n": 1, "body": text},
+            {"_id": "d", "n": 2, "body": text},
+        ]
+        reports = list(simhash.ingest(name, documents, on_duplicate=policy))
+        last = "tagged" if policy == "tag" else "skipped"
+        assert [report.action for report in reports] == ["refused", "refused", "written", last]
+        assert [report.canonical for report in reports[2:]] == ["c", "c"]
+        documents = held(server, name)
+        assert set(documents) == ({"c", "d"} if policy == "tag" else {"c"})
+        assert {source["simhash"]["group"] for source in documents.values()} == {"c"}
+        assert documents["c"]["simhash"].get("duplicate_of") is None
+
+
+def test_ids_from_content_add_nothing_the_second_time(server, index, simhash):
+    """And documents that differ in any field stay two."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    documents = [{"url": "a", "body": text}, {"url": "b", "body": text}, {"url": "a", "body": text}]
+    for _ in range(2):
+        reports = list(simhash.ingest(index, documents, id_from="content"))
+        assert all(report.action in ("written", "tagged") for report in reports)
+    assert sorted(source["url"] for source in held(server, index).values()) == ["a", "b"]
+
+
+def test_chains(server, index, simhash):
+    """``connected`` joins what ``star`` keeps apart, and the distance told is that to the canonical."""
+    from es_simhash import fingerprint_fields
+
+    chain = [0, 0b111, 0b111111]
+    for rule, groups in (("star", ["0", "0", "2"]), ("connected", ["0", "0", "0"])):
+        name = f"{index}-{rule}"
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("es_simhash.flows.ingest.with_fingerprints", lambda documents, **_: iter(documents))
+            reports = [*simhash.ingest(name, documents[:2], rule=rule)]
+            server.request("POST", f"/{name}/_refresh")
+            reports += simhash.ingest(name, documents[2:], rule=rule)
+        assert [report.canonical for report in reports] == groups
+        assert [report.distance for report in reports] == [0, 3, 6 if rule == "connected" else 0]
+
+
+def test_another_rule_is_refused(index, simhash):
+    """The first grouping is recorded, with the distance and the order, and holds for all that follow."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=5)
+    text = texts(1)[0]
+    assert [r.action for r in simhash.ingest(index, [{"_id": "a", "body": text}])] == ["written"]
+    assert [r.action for r in simhash.ingest(index, [{"_id": "b", "body": text}], max_distance=5)] == ["tagged"]
+    for options in ({"max_distance": 3}, {"rule": "connected"}, {"canonical": "longest"}):
+        with pytest.raises(InvalidInputError, match="is grouped by"):
+            list(simhash.ingest(index, [{"_id": "c", "body": text}], **options))
+
+
+def test_updates_deletes_and_texts_without_features(server, index, simhash):
+    """Each action keeps its meaning, and nothing is near to what has no fingerprint."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    first, second = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
+    actions = [
+        {"_id": "a", "body": first},
+        {"_op_type": "update", "_id": "a", "doc": {"body": second}},
+        {"_id": "b", "body": first},
+        {"_op_type": "delete", "_id": "b"},
+        {"_id": "c", "body": first},
+        {"_id": "d", "body": "…"},
+        {"_id": "e", "body": "…"},
+        {"_op_type": "update", "_id": "c", "doc": {"seen": True}},
+        {"_id": "f", "body": second},
+    ]
+    reports = list(simhash.ingest(index, actions, max_distance=3))
+    assert [report.action for report in reports] == ["written"] * 8 + ["tagged"]
+    documents = held(server, index)
+    assert set(documents) == set("acdef")
+    groups = {id_: source["simhash"]["group"] for id_, source in documents.items()}
+    assert groups == {"a": "a", "c": "c", "d": "d", "e": "e", "f": "a"}
+    assert documents["c"]["seen"] is True
