@@ -100,6 +100,38 @@ def shingles(text, size):
     return Counter(stripped[place : place + size] for place in range(len(stripped) - size + 1))
 
 
+def letters(character):
+    """What a character is worth: 6 for a logograph, 4 for kana, 3 for a letter."""
+    code = ord(character)
+    logographs = [
+        (0x3005, 0x3007),
+        (0x3021, 0x3029),
+        (0x3038, 0x303B),
+        (0x3400, 0x4DBF),
+        (0x4E00, 0x9FFF),
+        (0xA000, 0xA48C),
+        (0xAC00, 0xD7A3),
+        (0xF900, 0xFAFF),
+        (0x20000, 0x3FFFD),
+    ]
+    kana = [(0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x1AFF0, 0x1B16F)]
+    if any(first <= code <= last for first, last in logographs):
+        return 6
+    return 4 if any(first <= code <= last for first, last in kana) else 3
+
+
+def script_shingles(text, size):
+    """Counted shingles worth at least *size* letters each, padded to *size* characters, separators taken out."""
+    stripped = normalise(text).replace(" ", "")
+    found = Counter()
+    for place in range(len(stripped)):
+        for end in range(place + 1, len(stripped) + 1):
+            if sum(map(letters, stripped[place:end])) >= 3 * size:
+                found[stripped[place:end].ljust(size, "\0")] += 1
+                break
+    return found or Counter([stripped.ljust(size, "\0")] if stripped else [])
+
+
 def is_unspaced(character):
     """Whether a character belongs to a script written without spaces."""
     code = ord(character)
@@ -146,10 +178,10 @@ def weight(count, weighting):
     return count if weighting == "linear" else 1
 
 
-def fingerprint(text, *, name="shingles", size=4, weighting="log", hash="xxh3_64", seed=0):
+def fingerprint(text, *, name="shingles", version=2, size=4, weighting="log", hash="xxh3_64", seed=0):
     """Fingerprint of a text by shingles or words, or None."""
     if name == "shingles":
-        counts, encoding = shingles(text, size), "utf-32-le"
+        counts, encoding = (shingles, script_shingles)[version - 1](text, size), "utf-32-le"
     else:
         counts, encoding = word_shingles(text, size), "utf-8"
     merged = Counter()

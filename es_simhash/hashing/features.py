@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing.characters import normalise_text, normalise_texts
+from es_simhash.hashing.scripts import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,12 +30,7 @@ ONE = 1 << 20
 
 _LAST_LOGARITHM = 1 << 16
 
-# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, bopomofo, Han. (Tibetan separates its syllables.)
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f\u3005-\u3007\u3021-\u3029\u3031-\u3035"
-    "\u3038-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U0001aff0-\U0001b16f\U00020000-\U0003fffd"
-)
+_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _WORD = re.compile(f"[{_UNSPACED}]|[^ {_UNSPACED}]+")
 
 

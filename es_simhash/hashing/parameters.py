@@ -73,6 +73,7 @@ _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     ("keywords", 1): {**_HASHING, "method": ("tfidf", _one_of(*METHODS)), "top": (20, _top)},
     ("shingles", 1): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
+    ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
     ("weighted", 1): {**_HASHING, "levels": (None, _levels)},
     ("words", 1): {**_HASHING, "size": (2, _between(1, MAX_SIZE)), "weighting": ("linear", _one_of(*WEIGHTINGS))},
 }

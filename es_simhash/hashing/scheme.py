@@ -59,7 +59,7 @@ class Scheme:
     Examples:
         >>> scheme = get_scheme("shingles", size=5)
         >>> scheme.id, scheme.parameters["size"], Scheme.from_dict(scheme.to_dict()) == scheme
-        ('shingles-1', 5, True)
+        ('shingles-2', 5, True)
     """
 
     name: str
@@ -176,7 +176,7 @@ def schemes() -> tuple[str, ...]:
 
     Examples:
         >>> schemes()
-        ('keywords-1', 'shingles-1', 'weighted-1', 'words-1')
+        ('keywords-1', 'shingles-1', 'shingles-2', 'weighted-1', 'words-1')
     """
     return tuple(f"{name}-{version}" for name, version in known_versions())
 
@@ -203,7 +203,7 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
 
     Examples:
         >>> str(get_scheme("shingles")), str(get_scheme("words", size=3))
-        ('shingles-1', 'words-1(size=3)')
+        ('shingles-2', 'words-1(size=3)')
     """
     if isinstance(scheme, Scheme):
         return _change(scheme, settings) if settings else scheme

@@ -1,9 +1,11 @@
 """
 The scheme ``shingles``: character shingles of many texts, hashed, counted and weighed in arrays.
 
-A text is normalised by ``characters.py`` and its separators taken out; every window of ``size`` characters is a
-shingle, and a shorter text is one shingle. Shingles with equal hashes are one feature. Memory is bounded: texts come in
-batches of limited length, and a very long text is counted in pieces.
+A text is normalised by ``characters.py`` and its separators taken out; a shingle begins at every character, as long as
+it fits, and a shorter text is one shingle. In version 1 a shingle has ``size`` characters; in version 2 it has the
+fewest characters worth ``size`` letters (``scripts.py``), and is hashed as if padded with U+0000 to ``size``. Shingles
+with equal hashes are one feature. Memory is bounded: texts come in batches of limited length, and a very long text is
+counted in pieces.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from es_simhash.hashing import kernels
 from es_simhash.hashing.characters import SEPARATOR, normalise_batch, split_long
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import bytes_hasher
+from es_simhash.hashing.scripts import shingle_lengths
 from es_simhash.hashing.windows import hash_windows
 
 if TYPE_CHECKING:
@@ -70,8 +73,8 @@ def fold_long_text(text: str, scheme: Scheme) -> int | None:
     while ranges:
         first, end = ranges.pop()
         table = _Table(first, end)
-        for window in _overlapping(pieces, size):
-            table.add(hash_windows(window, size, scheme.parameters["hash"], seed=scheme.parameters["seed"]))
+        for hashes in _hash_pieces(pieces, scheme):
+            table.add(hashes)
         hashes, counts = table.finish()
         if table.end < end:
             ranges.append((table.end, end))
@@ -138,6 +141,8 @@ def _hash_batch(
     """
     Return the hashes of all shingles of a batch, text after text, and how many each text has.
     """
+    if scheme.version > 1:
+        return _hash_batch_by_script(codes, lengths, scheme)
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
     counts = np.maximum(lengths - size + 1, np.minimum(lengths, 1))
     hashes = np.empty(0, np.uint64) if codes.size < size else hash_windows(codes, size, name, seed=seed)
@@ -158,6 +163,30 @@ def _hash_batch(
         window = codes[ends[text] - lengths[text] : ends[text]]
         result[targets[text]] = hash_bytes(window.astype("<u4", copy=False).tobytes())
     return result, counts
+
+
+def _hash_batch_by_script(
+    codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
+) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    spans = shingle_lengths(codes, scheme.parameters["size"])
+    owners = np.repeat(np.arange(lengths.size), lengths)
+    ends = np.cumsum(lengths)
+    fits = ends[owners] - np.arange(codes.size) >= spans
+    counts = np.bincount(owners[fits], minlength=lengths.size)
+    # A text in which no shingle fits is one shingle.
+    short = (lengths > 0) & (counts == 0)
+    starts = (ends - lengths)[short]
+    fits[starts], spans[starts], counts[short] = True, lengths[short], 1
+    return _hash_spans(codes, spans, scheme)[fits], counts
+
+
+def _hash_spans(codes: NDArray[np.uint32], spans: NDArray[np.uint8], scheme: Scheme) -> NDArray[np.uint64]:
+    """
+    Return the hash of the shingle that begins at each of *codes*, *spans* characters long.
+    """
+    size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
+    padded = np.concatenate([codes, np.zeros(size - 1, np.uint32)])
+    return hash_windows(padded, size, name, seed=seed, lengths=spans)
 
 
 def _count_equal(
@@ -200,6 +229,25 @@ def _piece(codes: NDArray[np.uint32]) -> NDArray[Any]:
     """
     kept: NDArray[Any] = codes[codes != SEPARATOR]
     return kept.astype(np.min_scalar_type(int(kept.max()))) if kept.size else kept
+
+
+def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDArray[np.uint64]]:
+    """
+    Yield the hashes of all shingles of a text of at least ``size`` characters that comes in *pieces*.
+    """
+    size = scheme.parameters["size"]
+    codes = np.empty(0, np.uint32)
+    for codes in _overlapping(pieces, size):
+        if scheme.version == 1:
+            yield hash_windows(codes, size, scheme.parameters["hash"], seed=scheme.parameters["seed"])
+        else:
+            # The last size - 1 characters come again with the next piece: their shingles are left to it.
+            count = codes.size - size + 1
+            yield _hash_spans(codes, shingle_lengths(codes, size), scheme)[:count]
+    if scheme.version > 1 and size > 1:
+        last = codes[1 - size :]
+        spans = shingle_lengths(last, size)
+        yield _hash_spans(last, spans, scheme)[np.arange(last.size) + spans <= last.size]
 
 
 def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[np.uint32]]:

@@ -31,6 +31,7 @@ MAX_WINDOW = 16
 
 _MASK = (1 << 64) - 1
 _LOW = np.uint64(0xFFFF_FFFF)
+_COUNTED = np.array([0, 0xFFFF_FFFF, (1 << 64) - 1], np.uint64)
 _PRIME_1 = 0x9E37_79B1_85EB_CA87
 _PRIME_MX_1 = np.uint64(0x1656_6791_9E37_79F9)
 _PRIME_MX_2 = np.uint64(0x9FB2_1C65_1E98_DF25)
@@ -42,7 +43,9 @@ _SECRET_BYTES = bytes.fromhex(
 _SECRET = tuple(int.from_bytes(_SECRET_BYTES[at : at + 8], "little") for at in range(0, 64, 8))
 
 
-def hash_windows(codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0) -> Words:
+def hash_windows(
+    codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None
+) -> Words:
     """
     Return the hash of every window of *size* neighbouring code points, in order.
 
@@ -55,17 +58,20 @@ def hash_windows(codes: NDArray[np.uint32], size: int, name: str, *, seed: int =
             Name of the hash; see ``hashes.py``.
         seed:
             Seed of the hash, 0 to 2**64 - 1.
+        lengths:
+            How many characters of each window count, 1 to *size*; the others are taken as U+0000. ``None``: all.
 
     Returns:
         Array of ``codes.size - size + 1`` unsigned 64-bit integers.
     """
     if name == "xxh3_64":
-        return _xxh3(codes, size, seed)
+        return _xxh3(codes, size, seed, None if lengths is None or int(lengths.min()) == size else lengths)
     # Few texts need these hashes; equal windows are hashed once, since a call costs far more than a look-up.
     hash_bytes = bytes_hasher(name, seed)
     data = codes.astype("<u4", copy=False).tobytes()
     known: dict[bytes, int] = {}
-    windows = (data[at : at + 4 * size] for at in range(0, len(data) - 4 * size + 4, 4))
+    spans = [4 * size] * (codes.size - size + 1) if lengths is None else (4 * lengths.astype(np.intp)).tolist()
+    windows = (data[4 * at : 4 * at + span].ljust(4 * size, b"\0") for at, span in enumerate(spans))
     return np.fromiter((_remember(known, window, hash_bytes) for window in windows), np.uint64, codes.size - size + 1)
 
 
@@ -76,17 +82,23 @@ def _remember(known: dict[bytes, int], window: bytes, hash_bytes: Callable[[byte
     return value
 
 
-def _xxh3(codes: NDArray[np.uint32], size: int, seed: int) -> Words:
+def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.uint8] | None) -> Words:
     length = 4 * size
     count = codes.size - size + 1
     if size <= 2:
-        return _xxh3_to_8_bytes(codes, length, count, seed)
+        last = codes[codes.size - count :]
+        return _xxh3_to_8_bytes(codes[:count], last if lengths is None else last * (lengths >= size), length, seed)
     # pairs[i] is code points i and i + 1 as one little-endian word: every read of 8 bytes is a slice of it.
     pairs = codes[:-1].astype(np.uint64)
     pairs |= codes[1:].astype(np.uint64) << np.uint64(32)
 
     def read(byte: int) -> Words:
-        return pairs[byte // 4 : byte // 4 + count]
+        first = byte // 4
+        words = pairs[first : first + count]
+        if lengths is None:
+            return words
+        # Whole, the lower character alone, or nothing, as the window reaches beyond, into or up to these two.
+        return words & _COUNTED.take(np.clip(lengths, first, first + 2) - np.uint8(first))
 
     if length <= 16:
         low = read(0) ^ np.uint64(((_SECRET[3] ^ _SECRET[4]) + seed) & _MASK)
@@ -106,11 +118,10 @@ def _xxh3(codes: NDArray[np.uint32], size: int, seed: int) -> Words:
     return _avalanche(result)
 
 
-def _xxh3_to_8_bytes(codes: NDArray[np.uint32], length: int, count: int, seed: int) -> Words:
+def _xxh3_to_8_bytes(first: NDArray[np.uint32], last: NDArray[np.uint32], length: int, seed: int) -> Words:
     swapped = int.from_bytes((seed & 0xFFFF_FFFF).to_bytes(4, "little"), "big")
     flip = ((_SECRET[1] ^ _SECRET[2]) - (seed ^ swapped << 32)) & _MASK
-    first, last = codes[:count].astype(np.uint64), codes[codes.size - count :].astype(np.uint64)
-    value = (last + (first << np.uint64(32))) ^ np.uint64(flip)
+    value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(flip)
     value ^= _rotate(value, 49) ^ _rotate(value, 24)
     value *= _PRIME_MX_2
     value ^= (value >> np.uint64(35)) + np.uint64(length)

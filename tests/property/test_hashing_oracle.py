@@ -94,11 +94,13 @@ def test_normalisation(text):
     assert normalise_text(text).split() == got.split()
 
 
-@given(TEXTS, st.integers(1, 16), st.sampled_from(["log", "linear", "set"]))
-def test_shingles(text, size, weighting):
-    """Shingles of any size and weighting equal the oracle's."""
-    scheme = get_scheme("shingles", size=size, weighting=weighting)
-    assert fingerprint(text, scheme=scheme) == reference.fingerprint(text, size=size, weighting=weighting)
+@pytest.mark.parametrize("version", [1, 2])
+@given(TEXTS, st.integers(1, 16), st.sampled_from(["log", "linear", "set"]), st.sampled_from(HASHES))
+def test_shingles(version, text, size, weighting, name):
+    """Shingles of any version, size, weighting and hash equal the oracle's."""
+    scheme = get_scheme(f"shingles-{version}", size=size, weighting=weighting, hash=name)
+    expected = reference.fingerprint(text, version=version, size=size, weighting=weighting, hash=name)
+    assert fingerprint(text, scheme=scheme) == expected
 
 
 @given(TEXTS, st.integers(1, 4), st.sampled_from(["log", "linear", "set"]))
@@ -118,7 +120,7 @@ def test_hashes_and_seeds(text, name, seed, kind):
     )
 
 
-@given(st.lists(TEXTS, max_size=12), st.sampled_from(["shingles", "words"]))
+@given(st.lists(TEXTS, max_size=12), st.sampled_from(["shingles", "shingles-1", "words"]))
 def test_batches(texts, name):
     """A text's fingerprint does not depend on the other texts of its batch."""
     assert fingerprints(texts, scheme=name) == [fingerprint(text, scheme=name) for text in texts]
@@ -134,15 +136,16 @@ def test_windows(size, codes, seed):
     assert hash_windows(array, size, "xxh3_64", seed=seed).tolist() == expected
 
 
+@pytest.mark.parametrize("version", [1, 2])
 @given(TEXTS, st.integers(1, 40), st.integers(1, 60), st.integers(1, 6))
-def test_long_texts(text, piece, limit, size):
+def test_long_texts(version, text, piece, limit, size):
     """A text counted in pieces, with a table that keeps overflowing, has the bits of one counted at once."""
-    scheme = get_scheme("shingles", size=size)
+    scheme = get_scheme(f"shingles-{version}", size=size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("es_simhash.hashing.characters._PIECE", piece)
         patch.setattr(shingle_module, "_TABLE_LIMIT", limit)
         patch.setattr(shingle_module, "_PENDING_LIMIT", limit)
-        assert shingle_module.fold_long_text(text, scheme) == reference.fingerprint(text, size=size)
+        assert shingle_module.fold_long_text(text, scheme) == reference.fingerprint(text, version=version, size=size)
         assert normalise_text(text).split() == reference.normalise(text).split()
 
 

@@ -1,0 +1,171 @@
+"""
+Verification: how much of two texts is the same, by their shingles and not by their fingerprints.
+
+A fingerprint says which texts to look at; the exact Jaccard similarity of the few that are left says which of them are
+the same text. Pure: texts come as strings, and where they come from is the business of ``flows``.
+
+The shingles are runs of words, long enough to tell texts apart whatever their script: a word of a script with spaces
+counts 5, a character of a script without spaces counts 3, and a shingle is the shortest run that reaches 15. So it is
+three words of English or five characters of Chinese, and a text that mixes them has no seam.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Shingles = NDArray[np.uint64]
+
+__all__ = ["Similarity", "check_bound", "compare_shingles", "compare_texts", "shingle_set"]
+
+# What a word and an unspaced character count for, and how much makes a shingle.
+_WORD, _UNSPACED, _SHINGLE = 5, 3, 15
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """
+    How much of two texts is the same.
+
+    Attributes:
+        jaccard:
+            Distinct shingles that both have, as a share of those that either has: 1.0 for texts that differ in
+            punctuation and case at most.
+        containment:
+            Distinct shingles that both have, as a share of those of the text that has fewer: 1.0 also for an excerpt.
+    """
+
+    jaccard: float
+    containment: float
+
+
+def check_bound(bound: Any, *, name: str = "verify") -> float:
+    """
+    Return *bound*, the smallest similarity that counts as the same text, as a float.
+
+    Raises:
+        TypeError: If it is not a number.
+        InvalidInputError: If it is not between 0 and 1.
+    """
+    if isinstance(bound, bool) or not isinstance(bound, (int, float)):
+        raise TypeError(f"{name} must be a number from 0 to 1, not {type(bound).__name__} {shorten(bound)}")
+    if not 0 <= bound <= 1:
+        raise InvalidInputError(f"{name} {bound} is out of range: give a similarity from 0 to 1, such as 0.8")
+    return float(bound)
+
+
+def shingle_set(text: str) -> Shingles:
+    """
+    Return the distinct shingles of *text* as sorted 64-bit hashes; empty for a text without words.
+
+    A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a
+    hash is below one in a million even for texts of a million words.
+
+    Raises:
+        TypeError: If *text* is not a string.
+    """
+    import numpy as np  # noqa: PLC0415 - numpy takes longer to load than all the rest
+
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
+    hashes, counts = _hash_words(text)
+    if not hashes.size:
+        return hashes
+    ends = np.cumsum(counts)
+    # The first word whose end lies a shingle's length beyond each start; a start without one begins no shingle.
+    lengths = np.searchsorted(ends, ends - counts + _SHINGLE) - np.arange(hashes.size) + 1
+    starts = np.flatnonzero(np.arange(hashes.size) + lengths <= hashes.size)
+    if not starts.size:
+        return _mix(hashes, np.zeros(1, np.intp), np.array([hashes.size]))
+    return np.unique(_mix(hashes, starts, lengths[starts]))
+
+
+def _hash_words(text: str) -> tuple[Shingles, NDArray[np.intp]]:
+    """
+    Return the hash of every word of *text*, and what it counts for.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.hashing.characters import SEPARATOR, split_long  # noqa: PLC0415
+    from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
+
+    found = []
+    rest = np.empty(0, np.uint32)
+    for piece in split_long(text):
+        codes = np.concatenate([rest, piece])
+        # A long text comes in pieces, and a word may go on in the next one.
+        ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))
+        cut = int(ends[-1]) + 1 if ends.size else 0
+        found.append(_hash_piece(codes[:cut], is_unspaced(codes[:cut])))
+        rest = codes[cut:]
+    found.append(_hash_piece(rest, np.zeros(rest.size, np.bool_)))
+    hashes, counts = zip(*found, strict=True)
+    return np.concatenate(hashes), np.concatenate(counts)
+
+
+def _hash_piece(codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]) -> tuple[Shingles, NDArray[np.intp]]:
+    import numpy as np  # noqa: PLC0415
+    import xxhash  # noqa: PLC0415
+
+    from es_simhash.hashing.characters import SEPARATOR  # noqa: PLC0415
+
+    spaced = ~unspaced & (codes != SEPARATOR)
+    starts = spaced.copy()
+    starts[1:] &= ~spaced[:-1]
+    places = np.flatnonzero(unspaced | starts)
+    single = unspaced[places]
+    hashes = codes[places].astype(np.uint64)
+    words = np.where(spaced, codes, np.uint32(SEPARATOR)).astype("<u4").tobytes().decode("utf-32-le").split()
+    hashes[~single] = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
+    return hashes, np.where(single, _UNSPACED, _WORD)
+
+
+def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
+    """
+    Return one hash for each run of words: each word's hash enters by its place in the run.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    result = lengths.astype(np.uint64)
+    for place in range(int(lengths.max())):
+        inside = lengths > place
+        value = result[inside] * np.uint64(0x9E37_79B9_7F4A_7C15) + hashes[starts[inside] + place]
+        value ^= value >> np.uint64(32)
+        value *= np.uint64(0xD6E8_FEB8_6659_FD93)
+        value ^= value >> np.uint64(29)
+        result[inside] = value
+    return result
+
+
+def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
+    """
+    Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    if not first.size or not second.size:
+        return Similarity(0.0, 0.0)
+    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    return Similarity(shared / (first.size + second.size - shared), shared / min(first.size, second.size))
+
+
+def compare_texts(first: str, second: str) -> Similarity:
+    """
+    Return the similarity of two texts.
+
+    Raises:
+        TypeError: If one is not a string.
+
+    Examples:
+        >>> compare_texts("The cat sat on the mat today", "the cat sat on the mat -- today!").jaccard
+        1.0
+        >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
+        1.0
+    """
+    return compare_shingles(shingle_set(first), shingle_set(second))
