@@ -87,8 +87,8 @@ class Context:
         return self._limits.get(_key(index), Limits())
 
     def learn_limits(self, index: Index, limits: Limits) -> None:
-        """Remember *limits*."""
-        self._limits[_key(index)] = limits
+        """Remember *limits*, beside those that were learnt before."""
+        self._limits[_key(index)] = limits.within(self.limits(index))
 
     def forget(self) -> None:
         """Forget everything learnt, after a mapping was changed."""
@@ -140,7 +140,7 @@ def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
 
 
 def _ask(context: Context, index: str | list[str]) -> Flow[IndexSettings]:
-    names = index.split(",") if isinstance(index, str) else index
+    names = _key(index).split(",")
     local = [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
     if not local:
         believed = context.believed()
@@ -201,7 +201,8 @@ def agree(answer: Mapping[str, Any], context: Context) -> IndexSettings:
             raise _mismatch(name, settings.scheme, f"index {first!r}", found[first].scheme)
         if not context.accepts(settings.scheme):
             raise _mismatch(name, settings.scheme, "this client", context.wanted)
-    settings = found[first]
+    # A script fails on a shard whose index does not map the copy it reads.
+    settings = replace(found[first], value=all(each.value for each in found.values()))
     # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
     return replace(settings, scheme=context.wanted) if isinstance(context.wanted, Scheme) else settings
 

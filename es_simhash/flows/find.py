@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
-from es_simhash.flows.lookup import Lookup, Options, checked, effective_distance
+from es_simhash.flows.lookup import Lookup, Options, checked, effective_distance, usable_limits
 from es_simhash.flows.paging import Hits, incomplete_reasons
 from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.flows.survey import survey
@@ -122,7 +122,7 @@ def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tu
     settings = yield from read_index_settings(context, check_index(index))
     wanted = effective_distance(settings, options)
     landscape = yield from survey(context, index, wanted)
-    return explain_plan(wanted, landscape=landscape, limits=context.limits(index))
+    return explain_plan(wanted, landscape=landscape, limits=usable_limits(context, index, settings))
 
 
 def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
@@ -258,7 +258,8 @@ def find_many(
     settings = yield from read_index_settings(context, index)
     landscape = yield from _survey(context, index, settings, options)
     results: list[NearDups | Exception] = []
-    for batch in batches(fingerprints if texts is None else texts, BATCH):
+    given: Any = fingerprints if texts is None else texts
+    for batch in batches(given, BATCH):
         if texts is None:
             found = [_checked_fingerprint(each) for each in batch]
         else:
@@ -287,10 +288,21 @@ def _checked_fingerprint(value: Any) -> int | Exception | None:
         return value  # type: ignore[no-any-return]
 
 
+def _fingerprint_or_error(text: str, settings: IndexSettings) -> int | Exception | None:
+    try:
+        return _fingerprint(text, settings)
+    except Exception as error:  # noqa: BLE001 -- the exception is the element's result
+        return error
+
+
 def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int | Exception | None]:
     """Return the fingerprint of each text, or the ``TypeError`` for what is no text; the strings go in one batch."""
     strings = [text for text in texts if isinstance(text, str)]
-    computed = iter(compute_fingerprints(strings, scheme=settings.scheme))
+    computed: Iterator[int | Exception | None]
+    try:
+        computed = iter(compute_fingerprints(strings, scheme=settings.scheme))
+    except Exception:  # noqa: BLE001 -- one text must not take the others with it
+        computed = (_fingerprint_or_error(text, settings) for text in strings)
     return [
         next(computed) if isinstance(text, str) else TypeError(f"text must be a string, not {type(text).__name__}")
         for text in texts

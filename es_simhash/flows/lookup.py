@@ -21,6 +21,7 @@ from es_simhash.index.mapping import IndexSettings
 from es_simhash.index.plan import (
     DEFAULT_MAX_DISTANCE,
     Landscape,
+    Limits,
     LookupPlan,
     check_max_distance,
     estimate,
@@ -30,7 +31,7 @@ from es_simhash.index.plan import (
 from es_simhash.index.query import build_query, check_filter, check_source
 from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
 
-__all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance"]
+__all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance", "usable_limits"]
 
 OnIncomplete = Literal["raise", "return"]
 
@@ -83,6 +84,14 @@ def effective_distance(settings: IndexSettings, options: Options) -> int:
         if distance is not None:
             return distance
     return DEFAULT_MAX_DISTANCE
+
+
+def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
+    """
+    Return what the server allows queries of *index*, without scripts where documents lack the copy for them.
+    """
+    limits = context.limits(index)
+    return limits if settings.value else replace(limits, scripts=False)
 
 
 def checked(answer: NearDups, options: Options) -> NearDups:
@@ -141,13 +150,13 @@ class Lookup:
         self._found: list[NearDup] = []
         self._reasons: dict[str, None] = {}
         self._candidates = 0
-        self.replan()
+        self._limits = usable_limits(context, index, settings)
+        self._replan()
 
-    def replan(self) -> None:
-        """Choose the plan anew, by what the server is known to allow, and the size of the first page with it."""
-        limits = self._context.limits(self._index)
+    def _replan(self) -> None:
+        """Choose the plan, by what the server is thought to allow, and the size of the first page with it."""
         self.plan: LookupPlan = self._options.plan or plan_lookup(
-            self.max_distance, landscape=self._landscape, limits=limits
+            self.max_distance, landscape=self._landscape, limits=self._limits
         )
         expected = estimate(self.plan, self._landscape).hits
         self.page = int(min(max(2 * expected, SMALLEST_PAGE), LARGEST_PAGE))
@@ -183,24 +192,27 @@ class Lookup:
 
     def adapt(self, error: BaseException | Mapping[str, Any]) -> bool:
         """Plan anew after a search was refused; return whether there is another way."""
-        if isinstance(error, BaseException) and is_window_error(error) and self.page > 1:
+        if is_window_error(error) and self.page > 1:
             self.page = max(1, self.page // 2)
             return True
-        smaller = lessen(self._context.limits(self._index), error, scripted=self.plan.script)
-        if smaller is None or self._options.plan is not None:
+        if self._options.plan is not None:
             return False
-        self._context.learn_limits(self._index, smaller)
-        self.replan()
+        # Another lookup may have learnt meanwhile what this one was refused for.
+        smaller: Limits | None = self._limits.within(self._context.limits(self._index))
+        if smaller == self._limits:
+            smaller = lessen(self._limits, error, scripted=self.plan.script)
+        if smaller is None:
+            return False
+        self._limits = smaller
+        self._replan()
         return True
 
     def take_answer(self, answer: Mapping[str, Any]) -> Flow[NearDups]:
         """Return what the *answer* to the first page, and the pages after it, give."""
         reasons = incomplete_reasons(answer)
         hits = answer["hits"]["hits"]
-        if reasons and self.plan.script and self._options.plan is None and any("script" in each for each in reasons):
-            # A script that fails on some shard says nothing of the documents there: ask without one.
-            self._context.learn_limits(self._index, replace(self._context.limits(self._index), scripts=False))
-            self.replan()
+        if reasons and self.adapt({"reasons": reasons}):
+            # Some shards refused what others took, and say nothing of the documents there: ask another way.
             return (yield from self.search())
         if len(hits) < self.page:
             self._reasons |= dict.fromkeys(reasons)
@@ -244,7 +256,8 @@ class Lookup:
                     self._index, self.body(), self._emit, page=NEXT_PAGE, routing=self._options.routing
                 )
             except Exception as error:
-                if not self.adapt(error):
+                # What was emitted cannot be taken back, and would come a second time.
+                if self._candidates or not self.adapt(error):
                     raise
             else:
                 break
@@ -271,6 +284,9 @@ class Lookup:
         return all(minimum_should_match(nearer, self.plan.radii) > matched for nearer in range(worst))
 
     def _result(self) -> NearDups:
+        if not self._reasons:
+            # Only now: a refusal for the caller's filter is not mended by any plan, and must not spoil others.
+            self._context.learn_limits(self._index, self._limits)
         found = {(each.index, each.id): each for each in self._found}
         answer = NearDups(
             tuple(sorted(found.values(), key=_order)[: self._options.size]),

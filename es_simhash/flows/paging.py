@@ -167,9 +167,15 @@ def _give_back(call: Call) -> Flow[None]:
         logger.debug("%s failed: %s", call.api, error)
 
 
-def is_window_error(error: BaseException) -> bool:
+def is_window_error(error: BaseException | Mapping[str, Any]) -> bool:
     """
     Return whether the server refused a page because it is larger than the index's ``max_result_window``.
+
+    Args:
+        error:
+            The client's exception, or what an answer holds of a search, or a shard, that failed.
     """
-    text = error_text(error)
-    return status_of(error) == 400 and ("max_result_window" in text or "Result window is too large" in text)
+    if isinstance(error, BaseException) and status_of(error) != 400:
+        return False
+    text = error_text(error) if isinstance(error, BaseException) else str(error)
+    return "max_result_window" in text or "Result window is too large" in text

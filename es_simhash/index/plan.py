@@ -63,6 +63,14 @@ class Limits:
     max_terms: int = DEFAULT_MAX_TERMS
     max_clauses: int = 1_024
 
+    def within(self, other: Limits) -> Limits:
+        """Return the limits that allow what both these and the *other* allow."""
+        return Limits(
+            self.scripts and other.scripts,
+            min(self.max_terms, other.max_terms),
+            min(self.max_clauses, other.max_clauses),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Landscape:

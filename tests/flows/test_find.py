@@ -12,10 +12,11 @@ from es_simhash import (
     fingerprint_fields,
     get_scheme,
 )
-from es_simhash.flows.context import Context
+from es_simhash.engine.drivers import stream
+from es_simhash.flows.context import Context, agree
 from es_simhash.flows.find import find, find_many, find_of, scan
 from es_simhash.flows.lookup import NEXT_PAGE, Options
-from es_simhash.index.plan import make_plan
+from es_simhash.index.plan import Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
 
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
@@ -177,6 +178,31 @@ def test_a_stream_is_read_page_by_page():
         drive(scan(Context(), "i", None, 0, Options(size=1)), index)
 
 
+def test_a_stream_that_breaks_emits_nothing_twice():
+    """Once something was handed on, a failure is raised, whatever another plan might do."""
+
+    class Breaking(Index):
+        def search(self, body, index=None, scroll=None):
+            if "search_after" in body:
+                return ServerError(500, "script_exception")
+            return super().search(body, index, scroll)
+
+    class Direct:
+        @staticmethod
+        def call(client, call):
+            answer = client(call)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    index, emitted = Breaking([0] * MANY), []
+    items = stream(scan(Context(), "i", None, 0, Options(max_distance=13)), index, Direct)
+    with pytest.raises(ServerError):
+        emitted.extend(each for each in items)
+    assert len(emitted) == len({each.id for each in emitted}) == NEXT_PAGE
+    assert not index.open
+
+
 class Refusing(Index):
     """Answers *message* with *status* to a search that *refuses* says it refuses."""
 
@@ -220,6 +246,67 @@ def test_a_refusal_for_another_reason_is_raised():
     """The client's own error, at once."""
     with pytest.raises(ServerError, match="parse"):
         look(Refusing([0], lambda _: True, "cannot parse the filter"), max_distance=13)
+
+
+@pytest.mark.parametrize("message", ["script_exception in the filter", LONG_LIST + " [index.max_terms_count]"])
+def test_a_refusal_that_no_plan_mends_teaches_nothing(message):
+    """The caller's filter is at fault: lookups without it keep their plan."""
+    context = Context()
+    with pytest.raises(ServerError):
+        look(Refusing([0], lambda _: True, message), context=context, max_distance=13)
+    assert context.limits("i") == Limits()
+
+
+@pytest.mark.parametrize(
+    ("refuses", "message"),
+    [
+        (lambda body: "'script'" in body, "cannot be executed when 'search.allow_expensive_queries' is false"),
+        (lambda body: body.count("'terms'") and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]"),
+    ],
+)
+def test_what_a_server_refuses_of_many_is_asked_another_way(refuses, message):
+    """Every element of the batch gets its answer, though all were planned before the first was refused."""
+
+    class RefusingMany(Refusing):
+        def msearch(self, body):
+            return {"responses": [self.element(self.search(line)) for line in body[1::2]]}
+
+        def element(self, answer):
+            refused = isinstance(answer, ServerError)
+            return {"status": 400, "error": {"type": "x", "reason": str(answer)}} if refused else answer
+
+    index = RefusingMany([0, 1], refuses, message)
+    flow = find_many(Context(), "i", None, [0] * 30, Options(max_distance=13))
+    found, _, _ = drive(flow, index)
+    assert [len(each) for each in found] == [2] * 30
+    assert len({each.plan for each in found}) == 1
+
+
+def test_what_one_shard_refuses_is_asked_another_way():
+    """One of several indices has a small window, or allows short lists only."""
+
+    class Partly(Refusing):
+        def search(self, body, index=None, scroll=None):
+            if isinstance(super().search(body, index, scroll), dict):
+                return super().search(body, index, scroll)
+            failures = [{"reason": {"type": "illegal_argument_exception", "reason": self.message}}]
+            shards = {"total": 2, "failed": 1, "failures": failures}
+            return {"_shards": shards, "timed_out": False, "hits": {"hits": []}}
+
+    for refuses, message in [
+        (lambda body: "'size': 200" in body, "Result window is too large"),
+        (lambda body: "'terms'" in body and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]"),
+    ]:
+        found, _, _ = look(Partly([0, 1], refuses, message), max_distance=13, filter={"term": {"a": 1}})
+        assert (len(found), found.complete) == (2, True)
+
+
+def test_an_index_without_the_copy_for_scripts_is_asked_without_one():
+    """A script on a field that is not mapped fails."""
+    index = Refusing([0], lambda body: "'script'" in body, "No field found for [simhash.value]")
+    index.mapping = build_mapping(value=False)
+    _, calls, _ = look(index, max_distance=13)
+    assert "'script'" not in str(calls)
 
 
 def test_a_script_that_fails_on_a_shard_is_left_out():
@@ -363,6 +450,28 @@ def test_many_keep_their_order_and_their_failures():
     found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], None, Options()), NotThere([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "TypeError", "SearchFailedError"]
     assert found[3].status == 404
+
+
+def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
+    """The others of its batch have their answers."""
+    from es_simhash.flows import find as module
+
+    def one(text, scheme):
+        if text == "bad":
+            raise ValueError("bad")
+        return 0
+
+    monkeypatch.setattr(module, "compute_fingerprint", one)
+    monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
+    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, Options()), Index([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
+
+
+def test_several_indices_are_asked_by_what_all_of_them_have():
+    """The copy for scripts only if none lacks it, whichever is first."""
+    for first, second in [(True, False), (False, True)]:
+        answer = {"a": {"mappings": build_mapping(value=first)}, "b": {"mappings": build_mapping(value=second)}}
+        assert agree(answer, Context()).value is False
 
 
 def test_many_fingerprints():
