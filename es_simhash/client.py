@@ -26,12 +26,14 @@ from es_simhash.flows import find as finding, ingest as ingesting, manage
 from es_simhash.flows.context import Context, Index, read_index_settings
 from es_simhash.flows.lookup import OnIncomplete, Options
 from es_simhash.flows.protocol import Flow
+from es_simhash.flows.verify import Verify
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
 from es_simhash.index.deciding import OnDuplicate
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.mapping import IndexSettings, build_settings
 from es_simhash.index.plan import LookupPlan, PlanEstimate
+from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
 from es_simhash.index.rules import Rule
 
@@ -124,6 +126,8 @@ class SimHashClient(_Base):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
@@ -155,11 +159,21 @@ class SimHashClient(_Base):
                 Routing value that restricts the search.
             plan:
                 Lookup plan to use, in place of the cheapest.
+            verify:
+                ``True``: compare the texts of what was found with *text*, drop what shares less than .8 of its
+                shingles (exact Jaccard), and order by that similarity, largest first. A number: that bound instead. A
+                function of a :class:`NearDup`: where its text is. A :class:`Verification`: all of it. Costs a search
+                for every 500 near-duplicates, and needs a *text*. A near-duplicate whose text is not available is kept,
+                last and without similarity, and ``unverified`` says why.
+            preset:
+                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a verification bound that were
+                measured together. Those given beside it go before.
             on_incomplete:
                 ``"raise"``, or ``"return"`` to be given what was found, marked incomplete.
 
         Returns:
-            :class:`NearDups`, ordered by (distance, index, id); empty if there are none.
+            :class:`NearDups`, ordered by (distance, index, id), or by similarity where verified; empty if there are
+            none.
 
         Raises:
             IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
@@ -168,7 +182,7 @@ class SimHashClient(_Base):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return self._run(finding.find(self._context, index, text, fingerprint, options))
 
     def find_near_dups_of(
@@ -183,6 +197,8 @@ class SimHashClient(_Base):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
@@ -193,7 +209,7 @@ class SimHashClient(_Base):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return self._run(finding.find_of(self._context, index, id, options))
 
     def find_near_dups_many(
@@ -209,6 +225,8 @@ class SimHashClient(_Base):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> list[NearDups | Exception]:
         """
@@ -217,7 +235,7 @@ class SimHashClient(_Base):
         A lookup that fails is its exception in the list, and does not keep the others from their answers. Cost: one
         multi-search for every 100 texts.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return self._run(finding.find_many(self._context, index, texts, fingerprints, options))
 
     def stream_near_dups(
@@ -438,10 +456,12 @@ class AsyncSimHashClient(_Base):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """Return every document of *index* within max_distance of *text*: see the sync client."""
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return await self._run(finding.find(self._context, index, text, fingerprint, options))
 
     async def find_near_dups_of(
@@ -456,10 +476,12 @@ class AsyncSimHashClient(_Base):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """Return the near-duplicates of the document *id* of *index*: see the sync client."""
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return await self._run(finding.find_of(self._context, index, id, options))
 
     async def find_near_dups_many(
@@ -475,10 +497,12 @@ class AsyncSimHashClient(_Base):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> list[NearDups | Exception]:
         """Return for each of *texts* its near-duplicates, or the exception of its lookup: see the sync client."""
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete)
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return await self._run(finding.find_many(self._context, index, texts, fingerprints, options))
 
     def stream_near_dups(

@@ -18,6 +18,7 @@ from es_simhash.flows.lookup import Lookup, Options, checked, effective_distance
 from es_simhash.flows.paging import Hits, incomplete_reasons
 from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.flows.survey import survey
+from es_simhash.flows.verify import fetch_text, verify_near_dups
 from es_simhash.hashing import (
     BLOCKS,
     fingerprint as compute_fingerprint,
@@ -48,6 +49,8 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     """
     check_index(index)
     check_question(text, fingerprint)
+    if options.verification is not None and text is None:
+        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
     try:
         settings = yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
@@ -57,8 +60,31 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     if fingerprint is None:
         return _nothing(settings, options)
     landscape = yield from _survey(context, index, settings, options)
-    lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=options)
-    return (yield from lookup.search())
+    inner = _before_verification(options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, landscape=landscape, options=inner)
+    found = yield from lookup.search()
+    return (yield from _verified(index, [found], [text], settings, options))[0]
+
+
+def _before_verification(options: Options) -> Options:
+    """Return how to look up what is verified afterwards: all of it, since the nearest need not be the most similar."""
+    return options if options.verification is None else replace(options, size=None)
+
+
+def _verified(
+    index: Index,
+    found: Sequence[NearDups],
+    texts: Sequence[str | None],
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[list[NearDups]]:
+    if options.verification is None:
+        return list(found)
+    known = [text for text in texts if text is not None]
+    if len(known) < len(texts):
+        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
+    answers = yield from verify_near_dups(index, found, known, settings=settings, verification=options.verification)
+    return [replace(answer, items=answer.items[: options.size]) for answer in answers]
 
 
 def _survey(context: Context, index: Index, settings: IndexSettings, options: Options) -> Flow[Landscape]:
@@ -140,6 +166,17 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     if not isinstance(id, str):
         raise TypeError(f"id must be a string, not {type(id).__name__}")
     settings = yield from read_index_settings(context, index)
+    inner = _before_verification(options)
+    found = yield from _find_of_unverified(context, index, id, settings, inner)
+    if options.verification is None or not found:
+        return found
+    text = yield from fetch_text(index, id, settings=settings, verification=options.verification)
+    return (yield from _verified(index, [found], [text], settings, options))[0]
+
+
+def _find_of_unverified(
+    context: Context, index: Index, id: str, settings: IndexSettings, options: Options
+) -> Flow[NearDups]:
     found = yield from _find_of_at_once(context, index, id, settings, options)
     if found is not None:
         return found
@@ -255,8 +292,11 @@ def find_many(
         raise TypeError("give either texts or fingerprints=, not both and not neither")
     if isinstance(texts, (str, bytes)):
         raise TypeError("texts must be an iterable of strings, not one string")
+    if texts is None and options.verification is not None:
+        raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     settings = yield from read_index_settings(context, index)
     landscape = yield from _survey(context, index, settings, options)
+    inner = _before_verification(options)
     results: list[NearDups | Exception] = []
     given: Any = fingerprints if texts is None else texts
     for batch in batches(given, BATCH):
@@ -265,16 +305,33 @@ def find_many(
         else:
             found = yield Compute(_fingerprint_each, (batch, settings))
         lookups = [
-            Lookup(context, index, each, settings=settings, landscape=landscape, options=options)
+            Lookup(context, index, each, settings=settings, landscape=landscape, options=inner)
             for each in found
             if isinstance(each, int)
         ]
-        outcomes = iter((yield from _search_together(lookups, index, options)))
+        answers = yield from _search_together(lookups, index, inner)
+        if options.verification is not None:
+            asked = [text for text, each in zip(batch, found, strict=True) if isinstance(each, int)]
+            answers = yield from _verify_each(index, answers, asked, settings, options)
+        outcomes = iter(answers)
         results += [
             next(outcomes) if isinstance(each, int) else _nothing(settings, options) if each is None else each
             for each in found
         ]
     return results
+
+
+def _verify_each(
+    index: Index,
+    answers: Sequence[NearDups | Exception],
+    texts: Sequence[Any],
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[list[NearDups | Exception]]:
+    """Verify the answers of a batch together; what failed stays as it is."""
+    asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
+    verified = iter((yield from _verified(index, [a for a, _ in asked], [t for _, t in asked], settings, options)))
+    return [next(verified) if isinstance(answer, NearDups) else answer for answer in answers]
 
 
 def _checked_fingerprint(value: Any) -> int | Exception | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
@@ -16,6 +16,7 @@ from es_simhash.flows.context import Context, Index
 from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error, read_pages
 from es_simhash.flows.protocol import Call, Emit, Flow
 from es_simhash.flows.survey import lessen
+from es_simhash.flows.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
 from es_simhash.index.plan import (
@@ -28,6 +29,7 @@ from es_simhash.index.plan import (
     minimum_should_match,
     plan_lookup,
 )
+from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.query import build_query, check_filter, check_source
 from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
 
@@ -57,8 +59,19 @@ class Options:
     routing: str | None = None
     plan: LookupPlan | None = None
     on_incomplete: OnIncomplete = "raise"
+    verify: Verify | None = None
+    preset: str | Preset | None = None
+    verification: Verification | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        similarity = DEFAULT_SIMILARITY
+        if self.preset is not None:
+            preset = get_preset(self.preset)
+            similarity = preset.similarity
+            if self.max_distance is None:
+                object.__setattr__(self, "max_distance", preset.max_distance)
+        verify = self.preset is not None if self.verify is None else self.verify
+        object.__setattr__(self, "verification", verification_of(verify, similarity=similarity))
         if self.max_distance is not None:
             check_max_distance(self.max_distance)
         if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int)):

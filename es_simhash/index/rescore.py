@@ -34,6 +34,11 @@ class NearDup:
             Its fingerprint, unsigned.
         source:
             Its ``_source``, where asked for.
+        similarity:
+            Share of shingles that its text and the text asked for have in common (Jaccard), 0 to 1; ``None`` where
+            that was not verified.
+        containment:
+            The same as a share of the text that has fewer: near 1 also for an excerpt.
     """
 
     id: str
@@ -41,6 +46,8 @@ class NearDup:
     distance: int
     fingerprint: int
     source: Mapping[str, Any] | None = field(default=None, compare=False)
+    similarity: float | None = field(default=None, compare=False)
+    containment: float | None = field(default=None, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -52,6 +59,8 @@ class NearDup:
             "distance": self.distance,
             "fingerprint": to_hex(self.fingerprint),
         }
+        if self.similarity is not None:
+            plain |= {"similarity": self.similarity, "containment": self.containment}
         return plain if self.source is None else plain | {"source": dict(self.source)}
 
 
@@ -76,6 +85,8 @@ class NearDups(Sequence[NearDup]):
             How many candidates were rescored.
         reasons:
             Why the answer is incomplete, one line each.
+        unverified:
+            Which near-duplicates could not be verified though that was asked for, and why, one line each.
     """
 
     items: tuple[NearDup, ...] = ()
@@ -85,6 +96,7 @@ class NearDups(Sequence[NearDup]):
     plan: LookupPlan | None = None
     candidates: int = 0
     reasons: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, position: int) -> NearDup: ...
@@ -138,7 +150,7 @@ def rescore(
     Examples:
         >>> hits = [{"_index": "news", "_id": "7", "fields": {"simhash.fingerprint": ["0000000000000003"]}}]
         >>> rescore(hits, 0)
-        [NearDup(id='7', index='news', distance=2, fingerprint=3, source=None)]
+        [NearDup(id='7', index='news', distance=2, fingerprint=3, source=None, similarity=None, containment=None)]
     """
     check_max_distance(max_distance)
     name = Fields(prefix).fingerprint
