@@ -166,7 +166,9 @@ def check(context: Context, index: Index) -> Flow[list[IndexCheck]]:
 
 def _check_one(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
     problems = [
-        f"{fault}: create the index anew, or use another prefix"
+        f"{fault}: add it with put_mapping, and backfill the documents that are there"
+        if "is not mapped" in fault
+        else f"{fault}: create the index anew, or use another prefix"
         for fault in find_faults(mapping, prefix=context.prefix)
     ]
     settings: IndexSettings | None = None

@@ -112,7 +112,7 @@ class IndexSettings:
             max_distance = rest.pop("max_distance", None)
             if max_distance is not None:
                 check_max_distance(max_distance)
-            return cls(scheme, text_fields, max_distance, bool(rest.pop("value", True)), rest)
+            return cls(scheme, text_fields, max_distance, bool(rest.pop("value", True)), rest or None)
         except SchemeError:
             raise
         except (KeyError, TypeError, ValueError) as error:
@@ -217,8 +217,10 @@ def build_index_template(
         priority:
             Priority against other templates; the highest that matches is used, alone.
     """
-    if isinstance(index_patterns, str) or not index_patterns:
-        raise InvalidInputError(f"index_patterns must be a list with a pattern, not {shorten(index_patterns)}")
+    if isinstance(index_patterns, str):
+        raise TypeError(f"index_patterns must be a list of patterns, not one string {shorten(index_patterns)}")
+    if not index_patterns:
+        raise InvalidInputError("index_patterns is empty: give a pattern")
     return {"index_patterns": list(index_patterns), "composed_of": [component], "priority": priority}
 
 
@@ -229,9 +231,17 @@ def merge_meta(
     Return a copy of the ``_meta`` *existing* with the entry of *prefix* set, or taken out where *settings* is ``None``.
 
     A PUT of a mapping replaces ``_meta`` whole on both products, so the keys of others are carried over.
+
+    Raises:
+        MappingError: If something else stands where our entries belong.
     """
     meta = dict(existing or {})
-    entries = dict(meta.pop(META_KEY, None) or {})
+    held = meta.pop(META_KEY, None) or {}
+    if not isinstance(held, Mapping):
+        raise MappingError(
+            f"the mapping's _meta.{META_KEY} is {shorten(held)}, not an object of ours: move it to another key"
+        )
+    entries = dict(held)
     entries.pop(prefix, None)
     if settings is not None:
         entries[prefix] = settings.to_dict()
@@ -265,19 +275,34 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
     properties = held.get("properties")
     if not isinstance(properties, Mapping):
         return [f"field {prefix!r} is mapped as {held.get('type', 'something else')!r}, not as an object of ours"]
+    if held.get("type", "object") != "object" or held.get("enabled") is False:
+        # The blocks of a nested object, or of one that is not parsed, match no query on the document.
+        how = "not enabled" if held.get("enabled") is False else f"mapped as {held['type']!r}"
+        return [f"field {prefix!r} is {how}; it must be a plain object"]
     faults = []
     for name in _TYPES:
-        wanted, found = _TYPES[name]["type"], properties.get(name)
+        found = properties.get(name)
         if found is None:
             if name in _NEEDED:
-                faults.append(f"field {prefix}.{name} is not mapped; it must be {wanted!r}")
-            continue
-        if found.get("type") != wanted:
-            faults.append(f"field {prefix}.{name} is mapped as {found.get('type', 'object')!r}; it must be {wanted!r}")
-        elif name.startswith("block") and found.get("index") is False:
-            faults.append(f"field {prefix}.{name} is not indexed")
-        elif name == "fingerprint" and found.get("doc_values") is False:
-            faults.append(f"field {prefix}.{name} has no doc values")
-        elif "normalizer" in found:
-            faults.append(f"field {prefix}.{name} has a normalizer; its values must stay as they are")
+                faults.append(f"field {prefix}.{name} is not mapped; it must be {_TYPES[name]['type']!r}")
+        elif fault := _find_fault(name, found):
+            faults.append(f"field {prefix}.{name} {fault}")
     return faults
+
+
+def _find_fault(name: str, found: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the field *name* of ours mapped as *found*."""
+    wanted = _TYPES[name]["type"]
+    if found.get("type") != wanted:
+        return f"is mapped as {found.get('type', 'object')!r}; it must be {wanted!r}"
+    if name.startswith("block") and found.get("index") is False:
+        return "is not indexed"
+    if name == "fingerprint" and found.get("doc_values") is False:
+        return "has no doc values"
+    if found.get("normalizer") is not None:
+        return "has a normalizer; its values must stay as they are"
+    # Of the fields that every lookup needs the length is known; values beyond the bound are dropped silently.
+    longest = found.get("ignore_above")
+    if name in _NEEDED and longest is not None and int(longest) < (16 if name == "fingerprint" else 4):
+        return f"ignores values above {longest} characters"
+    return None

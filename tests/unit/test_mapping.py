@@ -1,0 +1,145 @@
+"""Mappings and their ``_meta``: what is written can be read, and what would lose near-duplicates is a fault."""
+
+import copy
+
+import pytest
+
+from es_simhash import (
+    DEFAULT_SCHEME,
+    IndexSettings,
+    InvalidInputError,
+    MappingError,
+    SchemeError,
+    build_component_template,
+    build_index_template,
+    build_mapping,
+    get_scheme,
+    schemes,
+)
+from es_simhash.index.mapping import META_KEY, check_text_fields, find_faults, merge_meta, read_settings
+
+SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
+
+
+def ours(mapping=None, **changes):
+    """Return our mapping with the *changes* to its fields; ``None`` takes one out."""
+    mapping = copy.deepcopy(mapping or build_mapping())
+    fields = mapping["properties"]["simhash"]["properties"]
+    for name, change in changes.items():
+        fields[name] = fields[name] | change if change is not None else None
+        if change is None:
+            del fields[name]
+    return mapping
+
+
+def test_our_own_mapping_has_no_fault():
+    """With and without the copy for scripts, and with what a server adds."""
+    assert find_faults(build_mapping()) == []
+    assert find_faults(build_mapping(value=False, prefix="h"), prefix="h") == []
+    assert (
+        find_faults(ours(block0={"ignore_above": 4}, fingerprint={"ignore_above": 256, "eager_global_ordinals": True}))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"block2": {"type": "text"}}, "block2 is mapped as 'text'"),
+        ({"block2": None}, "block2 is not mapped"),
+        ({"block2": {"index": False}}, "block2 is not indexed"),
+        ({"block2": {"ignore_above": 3}}, "block2 ignores values above 3"),
+        ({"block2": {"normalizer": "x"}}, "block2 has a normalizer"),
+        ({"fingerprint": {"doc_values": False}}, "fingerprint has no doc values"),
+        ({"fingerprint": {"ignore_above": "15"}}, "fingerprint ignores"),
+        ({"value": {"type": "float"}}, "value is mapped as 'float'"),
+    ],
+)
+def test_a_field_that_would_lose_documents_is_a_fault(changes, words):
+    """One line each, that names the field."""
+    [fault] = find_faults(ours(**changes))
+    assert words in fault
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"type": "nested"}, "mapped as 'nested'"), ({"enabled": False}, "not enabled")],
+)
+def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change, words):
+    """Every lookup would answer that there is nothing."""
+    mapping = ours()
+    mapping["properties"]["simhash"] |= change
+    assert words in find_faults(mapping)[0]
+
+
+@pytest.mark.parametrize("mapping", [{}, {"properties": {}}, {"properties": {"simhash": {"type": "keyword"}}}])
+def test_a_mapping_of_something_else_has_one_fault(mapping):
+    """The prefix is not there, or is no object."""
+    assert len(find_faults(mapping)) == 1
+
+
+@pytest.mark.parametrize("scheme", schemes())
+def test_settings_are_read_as_they_were_written(scheme):
+    """Of every scheme; equal, so that nothing is lost."""
+    plain = IndexSettings(get_scheme(scheme))
+    for settings in (plain, SETTINGS):
+        assert IndexSettings.from_dict(settings.to_dict()) == settings
+    assert read_settings(build_mapping(scheme=scheme)) == plain
+
+
+def test_what_is_not_recorded_is_nothing():
+    """Other prefixes, and other people's ``_meta``."""
+    assert read_settings(build_mapping(prefix="other")) is None
+    assert read_settings({"_meta": {"owner": "x"}}) is None
+    assert read_settings({}) is None
+
+
+@pytest.mark.parametrize("recorded", ["x", {"scheme": "x"}, {}, {"max_distance": 65}])
+def test_a_record_that_is_not_ours_is_refused(recorded):
+    """With what to do, and no exception of Python's own."""
+    if isinstance(recorded, dict) and "max_distance" in recorded:
+        recorded = SETTINGS.to_dict() | recorded
+    with pytest.raises((MappingError, SchemeError)):
+        read_settings({"_meta": {META_KEY: {"simhash": recorded}}})
+
+
+def test_merging_keeps_what_others_wrote():
+    """Their keys, other prefixes, and the argument itself."""
+    existing = {"owner": "x", META_KEY: {"title_hash": {"a": 1}, "simhash": {"old": 1}}}
+    before = copy.deepcopy(existing)
+    assert merge_meta(existing, SETTINGS) == {
+        "owner": "x",
+        META_KEY: {"title_hash": {"a": 1}, "simhash": SETTINGS.to_dict()},
+    }
+    assert merge_meta(existing, None) == {"owner": "x", META_KEY: {"title_hash": {"a": 1}}}
+    assert merge_meta({META_KEY: {"simhash": {}}, "owner": 1}, None) == {"owner": 1}
+    assert existing == before
+    with pytest.raises(MappingError, match="another key"):
+        merge_meta({META_KEY: "mine"}, SETTINGS)
+
+
+def test_templates_carry_the_mapping():
+    """The index template names the component."""
+    options = {"prefix": "h", "text_field": "body", "max_distance": 5}
+    assert build_component_template(**options)["template"]["mappings"] == build_mapping(**options)
+    template = build_index_template(["news-*"], component="c", priority=7)
+    assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
+    for wrong, error in (("news-*", TypeError), ([], InvalidInputError)):
+        with pytest.raises(error):
+            build_index_template(wrong)
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        (3, TypeError),
+        ([1], TypeError),
+        ("", InvalidInputError),
+        ([], InvalidInputError),
+        (["a", "a"], InvalidInputError),
+    ],
+)
+def test_text_fields_are_names(names, error):
+    """At least one, and each once."""
+    with pytest.raises(error):
+        check_text_fields(names)
