@@ -100,8 +100,8 @@ class _Helper:
                 return self._prepare_document(position, parsed)
             if operation == "update":
                 return self._prepare_update(position, parsed)
-            return _Prepared(position, action)
-        except (InvalidInputError, RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            return _Prepared(position, parsed)
+        except (ValueError, RecursionError) as error:
             self.report(position, action, str(error))
             return _Prepared(position, action)
 

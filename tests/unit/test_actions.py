@@ -49,6 +49,21 @@ def test_a_delete_is_passed_on_as_it_is():
     assert helped(action)[0] is action
 
 
+def test_a_delete_as_json_text_is_a_delete():
+    """The helpers would index the text as a document."""
+    action = {"_op_type": "delete", "_id": "1"}
+    assert helped(json.dumps(action)) == [action]
+
+
+@pytest.mark.parametrize("text", ["{", '{"n": ' + "1" * 5_000 + "}", "[" * 100_000, b"\xff", "3"])
+def test_json_text_that_cannot_be_read_is_passed_on(text):
+    """Reported, and no harm to the documents around it."""
+    problems = []
+    first, second, third = helped({"body": TEXT}, text, {"body": TEXT}, on_problem=problems.append)
+    assert (first, second) == (third, text)
+    assert [each.position for each in problems] == [1]
+
+
 @pytest.mark.parametrize("text", ["", "  \n\t", "…!?--", "🎉🎉", None])
 def test_a_text_without_features_gets_no_fields(text):
     """So it matches nothing; and nothing is reported, for nothing is wrong."""
@@ -167,7 +182,9 @@ class TestUpdates:
         assert action["doc"] == doc
         assert "backfill" in problems[0].reason
 
-    @pytest.mark.parametrize("script", ["ctx._source.n += 1", {"source": "ctx._source.n += params.n", "params": {"n": 1}}])
+    @pytest.mark.parametrize(
+        "script", ["ctx._source.n += 1", {"source": "ctx._source.n += params.n", "params": {"n": 1}}]
+    )
     def test_a_script_clears_first(self, script):
         """Nobody knows what it does to the text."""
         [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=lambda _: None)
