@@ -76,11 +76,19 @@ _T = TypeVar("_T")
 Flow: TypeAlias = Generator[Request, Any, _T]
 
 
+def _told(error: BaseException, name: str) -> Any:
+    """Return an attribute of a client's exception; one that computes it may fail over its own arguments."""
+    try:
+        return getattr(error, name, None)
+    except Exception:  # noqa: BLE001 -- the exception at hand matters, not its attribute
+        return None
+
+
 def status_of(error: BaseException) -> int | None:
     """
     Return the HTTP status that a client's exception carries, or ``None`` where it carries none.
     """
-    status = getattr(error, "status_code", None)
+    status = _told(error, "status_code")
     return status if isinstance(status, int) else None
 
 
@@ -88,4 +96,4 @@ def error_text(error: BaseException) -> str:
     """
     Return all that a client's exception tells of its cause, for looking a word up in it.
     """
-    return " ".join(str(getattr(error, name, "")) for name in ("message", "error", "body", "info")) + f" {error}"
+    return " ".join(str(_told(error, name) or "") for name in ("message", "error", "body", "info")) + f" {error}"
