@@ -4,18 +4,24 @@ What every test shares: Hypothesis profiles, the guard against network use, and 
 
 from __future__ import annotations
 
+import functools
 import gzip
+import inspect
 import json
 import os
 import socket
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("laptop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
+
+if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
+    CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 
 NETWORKED = {"server", "docs"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
