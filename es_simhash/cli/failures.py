@@ -95,7 +95,10 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
             "to ones that are right"
         )
     if status == 403:
-        return f"{server} does not allow this (403): {reason}; use a login with rights on the index"
+        ways = "use a login with rights on the index"
+        if any("pass scheme=" in note for note in getattr(error, "__notes__", ())):
+            ways += ", or give --scheme to search without reading the mapping"
+        return f"{server} does not allow this (403): {reason}; {ways}"
     if "index_not_found_exception" in text:
         return f"{reason}: check the name, or create it with es-simhash create"
     if status == 429 or status >= 500:
