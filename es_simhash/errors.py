@@ -37,7 +37,7 @@ def shorten(value: object, *, limit: int = 80) -> str:
     """
     Return ``repr(value)`` on one line, cut at *limit* characters, for use in a message.
     """
-    text = repr(value[: limit + 1]) if isinstance(value, (str, bytes)) else repr(value)
+    text = repr(value[: limit + 1]) if isinstance(value, (str, bytes)) else " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
