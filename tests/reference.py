@@ -194,7 +194,7 @@ def fingerprint(text, *, name="shingles", version=2, size=4, weighting="log", ha
 
 def keywords(text, top=20):
     """TF-IDF keywords with weights by jieba itself, ranked by fixed-point weight and code points."""
-    import jieba.analyse  # noqa: PLC0415 - loads a dictionary
+    import jieba.analyse
 
     found = jieba.analyse.extract_tags(text, topK=None, withWeight=True)
     ranked = sorted(found, key=lambda item: (-round(item[1], 12), item[0]))

@@ -257,7 +257,7 @@ def test_missing_library_names_the_extra(monkeypatch):
     def absent(name):
         raise importlib_metadata.PackageNotFoundError(name)
 
-    from importlib import metadata as importlib_metadata  # noqa: PLC0415
+    from importlib import metadata as importlib_metadata
 
     monkeypatch.setattr(importlib_metadata, "version", absent)
     with pytest.raises(MissingDependencyError, match=r"es-simhash\[preprocess\]"):

@@ -63,10 +63,10 @@ def test_golden_vectors_against_the_oracle(case):
 @pytest.mark.skipif(unicodedata.unidata_version != "14.0.0", reason="the table is built with Unicode 14.0")
 def test_table_is_the_generated_one():
     """The shipped table of characters is exactly what its generator makes."""
-    from es_simhash.hashing import characters, characters_build  # noqa: PLC0415
+    from es_simhash.hashing import characters, characters_build
 
     shipped = Path(characters.__file__).with_name(characters.TABLE_FILE).read_bytes()
-    import zlib  # noqa: PLC0415
+    import zlib
 
     assert zlib.decompress(shipped) == zlib.decompress(characters_build.pack())
 
@@ -149,7 +149,7 @@ def test_small_edits_stay_near():
 
 def test_logarithms_are_far_from_rounding():
     """No machine's logarithm can round to another fixed-point weight."""
-    import math  # noqa: PLC0415
+    import math
 
     for count, fixed in enumerate(feature_module.logarithms()[1:], 1):
         exact = 2**20 * (1 + math.log(count))
@@ -198,7 +198,7 @@ def test_keywords_are_those_of_jieba(name):
 @pytest.mark.shared
 def test_text_rank_is_that_of_jieba():
     """On real texts the ranks are jieba's own."""
-    import jieba.analyse  # noqa: PLC0415
+    import jieba.analyse
 
     extract = keyword_extractor(get_scheme("keywords", method="textrank", top=30))
     for text in documents("xwlb_zh", 15):
