@@ -1,0 +1,162 @@
+"""Bulk requests: what is refused for load is sent again, what is refused for good is told, nothing is lost."""
+
+import copy
+
+import pytest
+
+from es_simhash import InvalidInputError
+from es_simhash.flows.bulk import ATTEMPTS, LONGEST_WAIT_SECONDS, Operation, send_bulk, to_operation, wait_seconds
+from es_simhash.flows.protocol import Call, Wait
+from tests.flows.by_hand import ServerError
+
+
+def operations(count):
+    return [Operation("index", {"_index": "i", "_id": str(n)}, {"n": n}) for n in range(count)]
+
+
+def send(sent, answer):
+    """Carry *sent* out; return the outcomes, the ids of each request, and the waits in seconds."""
+    flow, requests, waits = send_bulk(sent), [], []
+    result, error = None, None
+    while True:
+        try:
+            request = flow.throw(error) if error else flow.send(result)
+        except StopIteration as stop:
+            return stop.value, requests, waits
+        result = error = None
+        if isinstance(request, Wait):
+            waits.append(request.seconds)
+            continue
+        assert isinstance(request, Call)
+        headers = [line["index"] for line in request.arguments["body"][::2]]
+        requests.append([header["_id"] for header in headers])
+        found = answer(len(requests) - 1, requests[-1])
+        result, error = (None, found) if isinstance(found, Exception) else (found, None)
+
+
+def done(ids, statuses=None):
+    statuses = statuses or {}
+    items = []
+    for each in ids:
+        status = statuses.get(each, 201)
+        error = {} if status < 400 else {"error": {"type": "t", "reason": f"status {status}"}}
+        items.append({"index": {"_index": "i", "_id": each, "status": status, **error}})
+    return {"items": items}
+
+
+def test_nothing_is_no_request():
+    """An empty bulk request is refused by servers."""
+    assert send([], None) == ([], [], [])
+
+
+def test_outcomes_are_in_order():
+    """One request; a refusal is an outcome like any other."""
+    outcomes, requests, waits = send(operations(3), lambda _, ids: done(ids, {"1": 400}))
+    assert [(each.id, each.status, each.is_done) for each in outcomes] == [
+        ("0", 201, True),
+        ("1", 400, False),
+        ("2", 201, True),
+    ]
+    assert outcomes[1].error == "t: status 400"
+    assert (requests, waits) == ([["0", "1", "2"]], [])
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_only_what_was_refused_for_load_is_sent_again(status):
+    """After a wait that grows."""
+    outcomes, requests, waits = send(
+        operations(4),
+        lambda n, ids: done(ids, {"1": status, "3": status} if n == 0 else {"3": status} if n == 1 else {}),
+    )
+    assert all(each.is_done for each in outcomes)
+    assert [each.id for each in outcomes] == ["0", "1", "2", "3"]
+    assert requests == [["0", "1", "2", "3"], ["1", "3"], ["3"]]
+    assert waits == sorted(waits)
+    assert 0 < waits[0] < waits[1]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_request_refused_whole_is_sent_again(status):
+    """As if each of its operations had been."""
+    outcomes, requests, waits = send(operations(2), lambda n, ids: ServerError(status) if n < 2 else done(ids))
+    assert all(each.is_done for each in outcomes)
+    assert (len(requests), len(waits)) == (3, 2)
+
+
+def test_an_end_to_trying():
+    """What is still refused then is told with its status; the rest is written."""
+    outcomes, requests, waits = send(operations(2), lambda _, ids: done(ids, {"1": 429}))
+    assert [each.status for each in outcomes] == [201, 429]
+    assert (len(requests), len(waits)) == (ATTEMPTS, ATTEMPTS - 1)
+    assert max(waits) <= LONGEST_WAIT_SECONDS == wait_seconds(99)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(413, "too large"), (400, "action_request_validation_exception: id is too long")]
+)
+def test_a_request_refused_for_one_operation_is_halved(status, text):
+    """Until that one is alone; its outcome is the refusal, and the others are written once."""
+    written = []
+
+    def answer(_, ids):
+        if "5" in ids:
+            return ServerError(status, text)
+        written.extend(ids)
+        return done(ids)
+
+    outcomes, _, waits = send(operations(9), answer)
+    assert [each.status for each in outcomes] == [201] * 5 + [status] + [201] * 3
+    assert [each.id for each in outcomes] == [str(n) for n in range(9)]
+    assert sorted(written) == list("01234678")
+    assert waits == []
+
+
+def test_load_in_a_half_is_tried_again():
+    """Halving and waiting do not get in each other's way."""
+    outcomes, _, waits = send(
+        operations(4),
+        lambda n, ids: ServerError(413) if len(ids) > 2 else ServerError(429) if n == 1 else done(ids),
+    )
+    assert all(each.is_done for each in outcomes)
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [ServerError(401), ServerError(400, "parse"), ServerError(500), ConnectionError("gone")]
+)
+def test_any_other_failure_is_the_clients_own(error):
+    """The very object."""
+    with pytest.raises(type(error)) as caught:
+        send(operations(3), lambda *_: error)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("action", "operation"),
+    [
+        ({"_id": "1", "version": 3, "a": 1}, Operation("index", {"_index": "i", "_id": "1"}, {"version": 3, "a": 1})),
+        (
+            {"_op_type": "create", "_index": "j", "routing": "r", "_source": {"a": 1}},
+            Operation("create", {"_index": "j", "routing": "r"}, {"a": 1}),
+        ),
+        (
+            {"_op_type": "update", "_id": "1", "_routing": "r", "retry_on_conflict": 3, "doc": {"a": 1}},
+            Operation("update", {"_index": "i", "_id": "1", "routing": "r", "retry_on_conflict": 3}, {"doc": {"a": 1}}),
+        ),
+        ({"_op_type": "delete", "_id": "1", "_source": {}}, Operation("delete", {"_index": "i", "_id": "1"})),
+        ({"_id": None, "a": 1}, Operation("index", {"_index": "i"}, {"a": 1})),
+    ],
+)
+def test_actions_as_the_helpers_take_them(action, operation):
+    """Metadata to the first line, the rest to the second; the action is not changed."""
+    before = copy.deepcopy(action)
+    assert to_operation(action, "i") == operation
+    assert len(operation.lines()) == (1 if operation.kind == "delete" else 2)
+    assert action == before
+
+
+@pytest.mark.parametrize("action", ["text", None, {"_op_type": "upsert"}])
+def test_what_is_no_action_is_refused(action):
+    """With what to give."""
+    with pytest.raises(InvalidInputError, match="give"):
+        to_operation(action, "i")
