@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import fingerprint, hamming_distance, to_hex
+from es_simhash import fingerprint, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
 from tests.docs.test_mappings import FILES, parse_console
 
@@ -229,8 +229,8 @@ def test_create_check_and_remove(run, index, server, tmp_path):
 
 def test_another_scheme_is_refused(run, news):
     """Both schemes are named, and nothing is searched or written."""
-    failed(run("find", news, TEXT, "--scheme", "words"), "shingles-2", "words")
-    failed(run("ingest", news, "-", "--scheme", "words", stdin="{}"), "shingles-2", "words")
+    failed(run("find", news, TEXT, "--scheme", "words"), get_scheme("shingles").id, "words")
+    failed(run("ingest", news, "-", "--scheme", "words", stdin="{}"), get_scheme("shingles").id, "words")
 
 
 def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path):
