@@ -69,6 +69,7 @@ RUNS = (
     Run("newest-3.12", "3.12", "newest"),
     Run("newest-3.13", "3.13", "newest"),
     Run("oldest-older", "3.11", "oldest", OLDER, WITH_SERVERS),
+    Run("oldest-secured", "3.11", "oldest", "opensearch-3.4.0", ("tests/server/test_security.py",)),
     Run("oldest-newer", "3.11", "oldest", NEWEST, WITH_SERVERS),
     Run("previous-older", "3.12", "previous", OLDER, WITH_SERVERS),
     Run("previous-newer", "3.12", "previous", NEWEST, WITH_SERVERS),
