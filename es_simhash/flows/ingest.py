@@ -9,7 +9,7 @@ looked up, and the one after it is read and fingerprinted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -81,6 +81,8 @@ class Written:
             before. ``None`` where documents are not grouped, or it has no fingerprint.
         distance:
             Distance to that document, in bits.
+        fingerprinted:
+            Whether it was sent with a fingerprint: a document without text, or without features, is not.
     """
 
     position: int
@@ -90,6 +92,7 @@ class Written:
     reason: str | None = None
     canonical: str | None = None
     distance: int | None = None
+    fingerprinted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -99,6 +102,7 @@ class Written:
             "index": self.index,
             "action": self.action,
             "reason": self.reason,
+            "fingerprinted": self.fingerprinted,
         }
         return plain if self.canonical is None else plain | {"canonical": self.canonical, "distance": self.distance}
 
@@ -191,6 +195,15 @@ class _Source:
             batch.failure = error
         return batch
 
+    def has_fingerprint(self, item: Item) -> bool:
+        """Return whether the document of *item* is sent with a fingerprint."""
+        operation = item.operation
+        if operation is None or item.is_skipped:
+            return False
+        body = operation.body.get("doc") if operation.kind == "update" else operation.body
+        held = body.get(self._prefix) if isinstance(body, Mapping) else None
+        return isinstance(held, Mapping) and "fingerprint" in held
+
     def _item(self, action: Any) -> Item:
         position = self._position
         self._position += 1
@@ -224,7 +237,8 @@ class _Pipeline:
         while True:
             following = yield from self._write(batch, following)
             for item in batch.items:
-                yield Emit(_report(item, is_grouped=self._grouper is not None))
+                report = _report(item, is_grouped=self._grouper is not None)
+                yield Emit(replace(report, fingerprinted=self._source.has_fingerprint(item)))
             if batch.failure is not None:
                 raise batch.failure
             if following is None:
