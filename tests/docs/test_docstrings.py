@@ -1,0 +1,45 @@
+"""Every example in a docstring of the library gives what it says."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import es_simhash
+
+MODULES = sorted(
+    found.name
+    for found in pkgutil.walk_packages(es_simhash.__path__, "es_simhash.", onerror=lambda _: None)
+    if not found.name.endswith("__main__")  # importing it runs the command line
+)
+PUBLIC = {name: getattr(es_simhash, name) for name in es_simhash.__all__}
+
+
+def examples_of(name):
+    """Return the docstrings of a module that hold examples, or skip where an extra it imports is not installed."""
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "es_simhash":
+            raise
+        pytest.skip(f"{error.name} is not installed")
+    # As after `from es_simhash import *`; what a module has of its own goes first.
+    found = doctest.DocTestFinder().find(module, name, globs=PUBLIC | vars(module))
+    return [each for each in found if each.examples]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module(name):
+    """Each in a namespace of its own, in which the public names are known."""
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    said = []
+    for each in examples_of(name):
+        runner.run(each, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_examples_are_looked_at():
+    """The search for examples finds those of functions, classes and methods."""
+    found = {each.name for name in ("es_simhash.index.query", "es_simhash.index.fields") for each in examples_of(name)}
+    assert {"es_simhash.index.query.build_query", "es_simhash.index.fields.Fields"} <= found
