@@ -51,7 +51,7 @@ def main() -> None:
         client = connect(server)
         ours = SimHashClient(client)
         ours.create_index(INDEX, scheme=options.scheme, text_field="text", settings={"number_of_shards": 1})
-        refused = [each for each in ours.ingest(INDEX, documents) if each.action != "written"]
+        refused = [each for each in ours.ingest(INDEX, documents) if each.action == "refused"]
         assert not refused, refused[:3]
         client.indices.refresh(index=INDEX)
         texts = [each["text"] for each in random.Random(5).sample(documents, options.lookups)]

@@ -106,7 +106,7 @@ def _index(simhash: SimHashClient, index: str, documents: Sequence[Document]) ->
     simhash.create_index(index, text_field="text")
     actions = ({"_id": document.id, "_source": document.source} for document in documents)
     for written in simhash.ingest(index, actions):
-        if written.action != "written":
+        if written.action == "refused":
             raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
 
 
