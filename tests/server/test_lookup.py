@@ -97,7 +97,8 @@ def test_text_document_and_many_agree(server, index, simhash):
     """A lookup by text, by fingerprint, by document id and in a batch."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=12)
     texts = [TEXT, TEXT.replace("Tuesday", "Monday"), "Shares fell after the company cut its forecast.", "…"]
-    reports = list(simhash.ingest(index, [{"_id": str(n), "body": text} for n, text in enumerate(texts)]))
+    documents = [{"_id": str(n), "body": text} for n, text in enumerate(texts)]
+    reports = list(simhash.ingest(index, documents, on_duplicate=None))
     assert [report.action for report in reports] == ["written"] * 4
     server.request("POST", f"/{index}/_refresh")
     found = simhash.find_near_dups(index, TEXT)
