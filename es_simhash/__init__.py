@@ -17,8 +17,12 @@ from es_simhash.errors import (
     SearchFailedError,
     SimHashError,
 )
+from es_simhash.flows.backfill import BackfillProgress
+from es_simhash.flows.dedupe import Deduped
+from es_simhash.flows.groups import Group, Pair
 from es_simhash.flows.ingest import Written
 from es_simhash.flows.manage import IndexCheck, Removal
+from es_simhash.flows.reconcile import Reconciled
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -43,6 +47,7 @@ from es_simhash.index.mapping import (
     build_index_template,
     build_mapping,
 )
+from es_simhash.index.nearby import distinct
 from es_simhash.index.plan import Landscape, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from es_simhash.index.query import build_query
 from es_simhash.index.rescore import NearDup, NearDups, rescore
@@ -50,7 +55,10 @@ from es_simhash.index.rescore import NearDup, NearDups, rescore
 __all__ = [
     "DEFAULT_SCHEME",
     "AsyncSimHashClient",
+    "BackfillProgress",
+    "Deduped",
     "EmbeddedServerError",
+    "Group",
     "IncompleteSearchError",
     "IndexCheck",
     "IndexSettings",
@@ -62,8 +70,10 @@ __all__ = [
     "MissingDependencyError",
     "NearDup",
     "NearDups",
+    "Pair",
     "PlanEstimate",
     "Problem",
+    "Reconciled",
     "Removal",
     "Scheme",
     "SchemeError",
@@ -77,6 +87,7 @@ __all__ = [
     "build_index_template",
     "build_mapping",
     "build_query",
+    "distinct",
     "document_fields",
     "estimated_cosine",
     "explain_plan",

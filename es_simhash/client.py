@@ -6,6 +6,7 @@ Both share every line of logic through the flows. No request is spelt here and n
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -18,14 +19,24 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from datetime import datetime
 from typing import Any, TypeVar
 
 from es_simhash.engine.dialects import find_dialect, is_async_client
 from es_simhash.engine.drivers import run, run_async, stream, stream_async
-from es_simhash.flows import find as finding, ingest as ingesting, manage
+from es_simhash.flows import (
+    backfill as backfilling,
+    dedupe as deduping,
+    find as finding,
+    groups as grouping,
+    ingest as ingesting,
+    manage,
+    reconcile as reconciling,
+)
 from es_simhash.flows.context import Context, Index, read_index_settings
 from es_simhash.flows.lookup import OnIncomplete, Options
 from es_simhash.flows.protocol import Flow
+from es_simhash.flows.rule import Wish
 from es_simhash.flows.verify import Verify
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
@@ -358,6 +369,163 @@ class SimHashClient(_Base):
         options = ingesting.IngestOptions(text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial)
         return stream(ingesting.ingest(self._context, index, documents, options), self._client, self._dialect)
 
+    def reconcile(
+        self,
+        index: Index,
+        *,
+        since: str | datetime | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        dry_run: bool = False,
+    ) -> reconciling.Reconciled:
+        """
+        Make the groups of *index* what its rule says, whoever wrote the documents, in whatever order.
+
+        Rewrites only documents that say something else, each only if nobody changes it meanwhile; run again, it
+        writes nothing. Distance, rule and order are those that the index records; where nothing is recorded, those
+        given are, as by :meth:`ingest`.
+
+        Args:
+            index:
+                Name of an index, alias or data stream, or several that are grouped together.
+            since:
+                Look only at documents grouped at this moment or later, and what they, and canonicals deleted
+                meanwhile, may have upset: a datetime with time zone, or ISO 8601. By default everything is looked at.
+            max_distance:
+                As for :meth:`ingest`.
+            rule:
+                As for :meth:`ingest`.
+            canonical:
+                As for :meth:`ingest`.
+            dry_run:
+                Only count what would be changed.
+
+        Raises:
+            InvalidInputError: If the index is grouped by another rule, distance or order.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        wish = Wish(rule, max_distance, canonical)
+        moment = reconciling.check_moment(since)
+        return self._run(reconciling.reconcile(self._context, index, wish, since=moment, dry_run=dry_run))
+
+    def groups(self, index: Index) -> Generator[grouping.Group, None, None]:
+        """
+        Yield each group of two or more documents of *index*, as the documents say, by id.
+
+        Raises:
+            MappingError: If the index was never grouped.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        return stream(grouping.groups(self._context, index), self._client, self._dialect)
+
+    def pairs(
+        self, index: Index, against: Index | None = None, *, max_distance: int | None = None
+    ) -> Generator[grouping.Pair, None, None]:
+        """
+        Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
+
+        Reads all fingerprints first; some 60 bytes a document. Copies of one text make as many pairs as there are
+        pairs of them.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            against:
+                Another; ``None`` for pairs within *index*.
+            max_distance:
+                Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+
+        Raises:
+            SchemeMismatchError: If the two have different schemes.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        return stream(grouping.pairs(self._context, index, against, max_distance), self._client, self._dialect)
+
+    def dedupe(
+        self,
+        index: Index,
+        *,
+        action: deduping.Action = "tag",
+        dry_run: bool = True,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+    ) -> Generator[deduping.Deduped, None, None]:
+        """
+        Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
+
+        The canonical of each group stays. A document is deleted only if it and its canonical are still as they were
+        when they were compared; its record holds its source.
+
+        Args:
+            index:
+                Name, list of names, alias or data stream.
+            action:
+                ``"tag"``, as :meth:`reconcile`, or ``"delete"``.
+            dry_run:
+                Change nothing, and yield what would be done.
+            max_distance:
+                As for :meth:`reconcile`.
+            rule:
+                As for :meth:`reconcile`.
+            canonical:
+                As for :meth:`reconcile`.
+        """
+        wish = Wish(rule, max_distance, canonical)
+        return stream(deduping.dedupe(self._context, index, action, wish, dry_run=dry_run), self._client, self._dialect)
+
+    def backfill(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] | None = None,
+        filter: Filter = None,
+        workers: int = 1,
+        slices: int = 2,
+        page: int = 1_000,
+        documents_per_second: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+    ) -> Generator[backfilling.BackfillProgress, None, None]:
+        """
+        Give each document of *index* the fingerprint of its present text, and yield how far that is.
+
+        Fingerprints that are missing are added, stale ones mended; what is right is left alone. A document that
+        somebody changes meanwhile is read again, so nobody's change is lost. Our fields are added to the mapping
+        where it lacks them. The work is done as the reports are read; run again, it goes on.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            filter:
+                A query, or a list of queries, that the documents to look at match.
+            workers:
+                Processes that compute fingerprints; started only where there is enough to do. A script that uses
+                more than one must guard its entry point: ``if __name__ == "__main__"``.
+            slices:
+                Slices of the index read, and bulk requests sent, at once.
+            page:
+                Documents a slice and page.
+            documents_per_second:
+                Go no faster than this.
+            checkpoint:
+                File that records what is done, 8 bytes a document; with the same file, a later run goes on.
+            dry_run:
+                Write nothing; count what would change, and forecast the time.
+
+        Raises:
+            MappingError: If the index lacks the fields and they cannot be added.
+            IncompleteSearchError: If not every document could be looked at.
+            InvalidInputError: If an argument cannot be used.
+        """
+        options = backfilling.BackfillOptions(
+            text_field, filter, workers, slices, page, documents_per_second, checkpoint, dry_run
+        )
+        return stream(backfilling.backfill(self._context, index, options), self._client, self._dialect)
+
     def create_index(
         self,
         index: str,
@@ -571,6 +739,68 @@ class AsyncSimHashClient(_Base):
         options = ingesting.IngestOptions(text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial)
         flow = ingesting.ingest(self._context, index, documents, options)
         return stream_async(flow, self._client, self._dialect, result=[])
+
+    async def reconcile(
+        self,
+        index: Index,
+        *,
+        since: str | datetime | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        dry_run: bool = False,
+    ) -> reconciling.Reconciled:
+        """Make the groups of *index* what its rule says: see the sync client."""
+        wish = Wish(rule, max_distance, canonical)
+        moment = reconciling.check_moment(since)
+        return await self._run(reconciling.reconcile(self._context, index, wish, since=moment, dry_run=dry_run))
+
+    def groups(self, index: Index) -> AsyncGenerator[grouping.Group, None]:
+        """Yield each group of two or more documents of *index*: see the sync client."""
+        return stream_async(grouping.groups(self._context, index), self._client, self._dialect, result=[])
+
+    def pairs(
+        self, index: Index, against: Index | None = None, *, max_distance: int | None = None
+    ) -> AsyncGenerator[grouping.Pair, None]:
+        """Yield every pair of near-duplicates: see the sync client."""
+        return stream_async(
+            grouping.pairs(self._context, index, against, max_distance), self._client, self._dialect, result=[]
+        )
+
+    def dedupe(
+        self,
+        index: Index,
+        *,
+        action: deduping.Action = "tag",
+        dry_run: bool = True,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+    ) -> AsyncGenerator[deduping.Deduped, None]:
+        """Tag or delete the duplicates that *index* holds, and yield a record of each: see the sync client."""
+        wish = Wish(rule, max_distance, canonical)
+        return stream_async(
+            deduping.dedupe(self._context, index, action, wish, dry_run=dry_run), self._client, self._dialect, result=[]
+        )
+
+    def backfill(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] | None = None,
+        filter: Filter = None,
+        workers: int = 1,
+        slices: int = 2,
+        page: int = 1_000,
+        documents_per_second: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+    ) -> AsyncGenerator[backfilling.BackfillProgress, None]:
+        """Give each document of *index* the fingerprint of its present text: see the sync client."""
+        options = backfilling.BackfillOptions(
+            text_field, filter, workers, slices, page, documents_per_second, checkpoint, dry_run
+        )
+        return stream_async(backfilling.backfill(self._context, index, options), self._client, self._dialect, result=[])
 
     async def create_index(
         self,

@@ -1,0 +1,96 @@
+"""
+Which versions of which documents a backfill has dealt with: in memory, and in a file that a later run goes on from.
+
+Eight bytes a document. The file is a line of JSON that says what it is for, and then the bytes; what a kill cut short
+at its end is passed over. Flows use it through ``Compute``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from es_simhash.errors import InvalidInputError
+
+__all__ = ["Checkpoint", "version_key"]
+
+_FRESH = 200_000
+
+
+def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
+    """
+    Return 64 bits that stand for one version of one document.
+
+    Two of 10 million versions share one with a chance of 3 in a million; the document would then be passed over.
+    """
+    return xxhash.xxh64_intdigest(f"{index_uuid}\0{id_}\0{sequence}\0{term}".encode())
+
+
+class Checkpoint:
+    """
+    A set of version keys that only grows.
+
+    Args:
+        path:
+            File to go on from and to keep; ``None`` for memory only.
+        purpose:
+            What the backfill does; a file of another purpose is refused.
+
+    Raises:
+        InvalidInputError: If the file is no checkpoint, or one of another backfill.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, purpose: Mapping[str, Any]) -> None:
+        self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._fresh: set[int] = set()
+        self._file: BinaryIO | None = None
+        if path is None:
+            return
+        file = Path(path)
+        header = json.dumps({"es_simhash": "backfill", **purpose}, sort_keys=True).encode() + b"\n"
+        held = file.read_bytes() if file.exists() else b""
+        if held and not held.startswith(header):
+            raise InvalidInputError(f"{file} is a checkpoint of another backfill, or none: name another file")
+        whole = held[len(header) :]
+        whole = whole[: len(whole) // 8 * 8]
+        self._sorted = np.unique(np.frombuffer(whole, "<u8").astype(np.uint64))
+        self._file = file.open("r+b" if held else "w+b")
+        self._file.write(header if not held else b"")
+        self._file.seek(len(header) + len(whole))
+        self._file.truncate()
+
+    def __len__(self) -> int:
+        return len(self._sorted) + len(self._fresh)
+
+    def holds(self, keys: Sequence[int]) -> list[bool]:
+        """Return which of *keys* are in the set."""
+        wanted = np.array(keys, np.uint64)
+        places = np.searchsorted(self._sorted, wanted)
+        found = np.zeros(len(wanted), np.bool_)
+        inside = places < len(self._sorted)
+        found[inside] = self._sorted[places[inside]] == wanted[inside]
+        return [known or key in self._fresh for known, key in zip(found.tolist(), keys, strict=True)]
+
+    def add(self, keys: Sequence[int], *, keep: bool = True) -> None:
+        """Add *keys*; with *keep*, a later run that goes on from the file has them too."""
+        if keep and self._file is not None:
+            self._file.write(np.array(keys, "<u8").tobytes())
+            self._file.flush()
+        self._fresh.update(keys)
+        if len(self._fresh) > _FRESH:
+            fresh = np.fromiter(self._fresh, np.uint64, len(self._fresh))
+            self._sorted = np.unique(np.concatenate([self._sorted, fresh]))
+            self._fresh.clear()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,170 @@
+"""Groups made right, shown, and used, on real servers."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError, fingerprint
+from tests.server.test_dedup import greedy, held, numbered, texts
+from tests.server.test_lookup import ONE_SHARD, send_lines
+
+
+def expected_groups(documents, max_distance, key=lambda id_, source: id_):
+    """Return id to canonical's id, by the rule ``star``, in the order of *key*."""
+    order = sorted(documents, key=lambda id_: (key(id_, documents[id_]), id_))
+    prints = [fingerprint(documents[id_]["body"]) for id_ in order]
+    return {order[n]: order[c] for n, c in enumerate(greedy(prints, max_distance))}
+
+
+def told_groups(documents):
+    for id_, source in documents.items():
+        canonical = source["simhash"].get("duplicate_of")
+        assert source["simhash"]["group"] == (canonical or id_)
+    return {id_: source["simhash"]["group"] for id_, source in documents.items()}
+
+
+def fill(simhash, server, index, found, **options):
+    mappings = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    documents = numbered(found)
+    random.Random(4).shuffle(documents)
+    list(simhash.ingest(index, documents, **options))
+    server.request("POST", f"/{index}/_refresh")
+    return documents
+
+
+@pytest.mark.parametrize("canonical", ["id", "n", "-n", "longest"])
+def test_the_result_is_the_rules_whatever_the_order(server, index, simhash, canonical):
+    """Documents written in any order, by hand or grouped: one result, and the second run writes nothing."""
+    fill(simhash, server, index, texts(250), max_distance=8, canonical=canonical)
+    keys = {
+        "id": lambda id_, source: id_,
+        "n": lambda id_, source: source["n"],
+        "-n": lambda id_, source: -source["n"],
+        "longest": lambda id_, source: -len(source["body"]),
+    }
+    report = simhash.reconcile(index, dry_run=True)
+    assert report.changed > 0
+    first = simhash.reconcile(index)
+    documents = held(server, index)
+    expected = expected_groups(documents, 8, keys[canonical])
+    assert told_groups(documents) == expected
+    assert (first.changed, first.is_settled) == (report.changed, True)
+    assert (first.documents, first.groups) == (250, len(set(expected.values())))
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_what_was_never_grouped(server, index, simhash):
+    """Plain documents, those without features left alone; rule and distance are recorded by the first reconcile."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = [*numbered(texts(40)), {"_id": "blank", "body": "…"}]
+    list(simhash.ingest(index, documents, on_duplicate=None))
+    with pytest.raises(MappingError, match="never grouped"):
+        list(simhash.groups(index))
+    report = simhash.reconcile(index, max_distance=8)
+    assert (report.documents, report.changed) == (40, 40)
+    found = held(server, index)
+    assert "simhash" not in found.pop("blank")
+    assert told_groups(found) == expected_groups(found, 8)
+    with pytest.raises(InvalidInputError, match="is grouped by"):
+        simhash.reconcile(index, max_distance=3)
+
+
+def test_since_repairs_what_changes_upset(server, index, simhash):
+    """A canonical deleted, one changed, an earlier one added: looking at these alone does it."""
+    documents = fill(simhash, server, index, texts(200), max_distance=8)
+    simhash.reconcile(index)
+    moment = datetime.now(UTC)
+    groups = told_groups(held(server, index))
+    sizes = {name: list(groups.values()).count(name) for name in set(groups.values())}
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:3]
+    text = {document["_id"]: document["body"] for document in documents}
+    send_lines(server, [{"delete": {"_index": index, "_id": largest[0]}}])
+    changes = [{"_id": largest[1], "body": texts(1, seed=77)[0]}, {"_id": "!early", "body": text[largest[2]]}]
+    list(simhash.ingest(index, changes))
+    report = simhash.reconcile(index, since=moment)
+    found = held(server, index)
+    assert told_groups(found) == expected_groups(found, 8)
+    assert 0 < report.changed <= report.documents < len(found)
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_chains_are_components(server, index, simhash):
+    """``connected``: every component one group, also by way of ``since``, and what ingest could not join is joined."""
+    fill(simhash, server, index, texts(150), max_distance=6, rule="connected")
+    simhash.reconcile(index, since="2020-01-01")
+    assert simhash.reconcile(index).changed == 0
+    found = held(server, index)
+    groups = told_groups(found)
+    prints = {id_: int(source["simhash"]["fingerprint"], 16) for id_, source in found.items()}
+    for a, x in prints.items():
+        for b, y in prints.items():
+            assert (x ^ y).bit_count() > 6 or groups[a] == groups[b]
+    assert all(min(id_ for id_ in groups if groups[id_] == name) == name for name in set(groups.values()))
+
+
+def test_groups_collapse_and_aggregations(server, index, simhash):
+    """The stream of groups, what collapse folds and what a terms aggregation counts are the same."""
+    fill(simhash, server, index, texts(120), max_distance=8)
+    simhash.reconcile(index)
+    groups = told_groups(held(server, index))
+    streamed = {group.id: {each.id for each in group.members} for group in simhash.groups(index)}
+    expected = {name: {id_ for id_ in groups if groups[id_] == name} for name in set(groups.values())}
+    assert streamed == {name: members for name, members in expected.items() if len(members) > 1}
+    assert all(group.members[0].id == group.id for group in simhash.groups(index))
+    body = {"size": 1000, "collapse": {"field": "simhash.group"}, "_source": False}
+    collapsed = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
+    assert len(collapsed) == len(expected)
+    body = {"size": 0, "aggs": {"groups": {"terms": {"field": "simhash.group", "size": 1000}}}}
+    buckets = server.request("POST", f"/{index}/_search", body)["aggregations"]["groups"]["buckets"]
+    assert {bucket["key"]: bucket["doc_count"] for bucket in buckets} == {k: len(v) for k, v in expected.items()}
+
+
+def test_dedupe_shows_then_deletes(server, index, simhash):
+    """The canonicals stay, the records hold what is gone, and nothing is changed before it is asked for."""
+    fill(simhash, server, index, texts(100), on_duplicate=None)
+    before = held(server, index)
+    expected = expected_groups(before, 8)
+    duplicates = {id_ for id_ in expected if expected[id_] != id_}
+    shown = list(simhash.dedupe(index, action="delete", max_distance=8))
+    assert {record.action for record in shown} == {"would delete"}
+    assert held(server, index) == before
+    records = list(simhash.dedupe(index, action="delete", dry_run=False, max_distance=8))
+    assert {record.id: record.canonical for record in records} == {id_: expected[id_] for id_ in duplicates}
+    assert {record.action for record in records} == {"deleted"}
+    assert all(record.source == before[record.id] for record in records)
+    assert set(held(server, index)) == set(before) - duplicates
+    assert list(simhash.dedupe(index, action="delete", dry_run=False, max_distance=8)) == []
+
+
+def test_dedupe_tags(server, index, simhash):
+    """As reconcile does, with a record of each duplicate."""
+    fill(simhash, server, index, texts(60), on_duplicate=None)
+    records = list(simhash.dedupe(index, dry_run=False, max_distance=8))
+    found = held(server, index)
+    assert told_groups(found) == expected_groups(found, 8)
+    assert {record.id for record in records} == {id_ for id_, group in told_groups(found).items() if group != id_}
+    assert {record.action for record in records} == {"tagged"}
+
+
+def test_pairs_within_and_between(server, index, simhash):
+    """Every pair once; between two indices, from one to the other."""
+    found = texts(120)
+    prints = [fingerprint(text) for text in found]
+    for name, part in (("a", range(60)), ("b", range(60, 120))):
+        simhash.create_index(f"{index}-{name}", text_field="body", settings=ONE_SHARD)
+        documents = numbered(found)
+        list(simhash.ingest(f"{index}-{name}", [documents[n] for n in part], on_duplicate=None))
+        server.request("POST", f"/{index}-{name}/_refresh")
+    near = {(a, b): (prints[a] ^ prints[b]).bit_count() for b in range(120) for a in range(b)}
+    near = {pair: distance for pair, distance in near.items() if distance <= 8}
+    inside = list(simhash.pairs(f"{index}-a", max_distance=8))
+    told = {tuple(sorted((int(pair.id), int(pair.other_id)))): pair.distance for pair in inside}
+    assert told == {pair: distance for pair, distance in near.items() if pair[1] < 60}
+    assert len(told) == len(inside)
+    between = list(simhash.pairs(f"{index}-b", f"{index}-a", max_distance=8))
+    told = {(int(pair.other_id), int(pair.id)): pair.distance for pair in between}
+    assert told == {pair: distance for pair, distance in near.items() if pair[0] < 60 <= pair[1]}
+    assert {(pair.index, pair.other_index) for pair in between} == {(f"{index}-b", f"{index}-a")}
+    assert len(list(simhash.pairs(f"{index}-a", f"{index}-*", max_distance=8))) >= len(inside)
