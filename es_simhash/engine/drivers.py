@@ -99,16 +99,23 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
     """
     answer: Any = None
     failure: BaseException | None = None
+    cancelled: BaseException | None = None
     while True:
         try:
             request = flow.send(answer) if failure is None else flow.throw(failure)
         except StopIteration as stop:
+            if cancelled is not None:
+                raise cancelled from None
             result.append(stop.value)
             return
-        answer = failure = None
+        answer, failure, cancelled = None, cancelled, None
+        if failure is not None:  # what was opened is known to the flow now; this request is never sent
+            continue
         try:
             if isinstance(request, Emit):
                 yield request.item
+            elif isinstance(request, Call) and request.opens:
+                answer, cancelled = await _open_async(request, client, dialect)
             else:
                 answer = await _perform_async(request, client, dialect)
         except BaseException as error:  # noqa: BLE001 -- the flow decides, also on CancelledError and GeneratorExit
@@ -123,6 +130,20 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
     async for _ in stream_async(flow, client, dialect, result=result):
         pass
     return result[0]
+
+
+async def _open_async(call: Call, client: Any, dialect: Dialect) -> tuple[Any, BaseException | None]:
+    """Return the answer to a call that opens something, and the cancellation that came before it, if one did."""
+    import asyncio  # noqa: PLC0415
+
+    sent = asyncio.ensure_future(dialect.call_async(client, call))
+    try:
+        return await asyncio.shield(sent), None
+    except asyncio.CancelledError as cancelled:
+        try:
+            return await sent, cancelled
+        except Exception:  # noqa: BLE001 -- nothing was opened, so nothing has to be waited for
+            raise cancelled from None
 
 
 async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any:

@@ -79,7 +79,7 @@ def read_pages(
     options = {} if routing is None else {"routing": routing}
     opened = None
     try:
-        opened = yield Call("open_point_in_time", {"index": index, "keep_alive": KEEP_ALIVE, **options})
+        opened = yield Call("open_point_in_time", {"index": index, "keep_alive": KEEP_ALIVE, **options}, opens=True)
     except Exception as error:
         if status_of(error) not in (400, 403, 404, 405):
             raise
@@ -119,7 +119,11 @@ def _read_point_in_time(
                     return None  # OpenSearch before 3.3
                 raise
             pit = answer.get("pit_id", pit)
-            reasons |= dict.fromkeys(incomplete_reasons(answer))
+            failed = incomplete_reasons(answer)
+            if page > 1 and is_window_error({"reasons": failed}):  # of one of several indices
+                page = max(1, page // 2)
+                continue
+            reasons |= dict.fromkeys(failed)
             hits = answer["hits"]["hits"]
             enough = yield from handle(hits)
             if enough or len(hits) < page:
@@ -141,11 +145,13 @@ def _read_scroll(
         except Exception as error:
             if not is_window_error(error) or page == 1:
                 raise
-            page = max(1, page // 2)
         else:
-            break
-    reasons = dict.fromkeys(incomplete_reasons(answer))
-    scroll = answer.get("_scroll_id")
+            reasons = dict.fromkeys(incomplete_reasons(answer))
+            scroll = answer.get("_scroll_id")
+            if page == 1 or not is_window_error({"reasons": list(reasons)}):
+                break
+            yield from _end_scroll(scroll)
+        page = max(1, page // 2)
     try:
         while hits := answer["hits"]["hits"]:
             if (yield from handle(hits)):
@@ -154,9 +160,13 @@ def _read_scroll(
             scroll = answer.get("_scroll_id", scroll)
             reasons |= dict.fromkeys(incomplete_reasons(answer))
     finally:
-        if scroll is not None:
-            yield from _give_back(Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
+        yield from _end_scroll(scroll)
     return list(reasons)
+
+
+def _end_scroll(scroll: str | None) -> Flow[None]:
+    if scroll is not None:
+        yield from _give_back(Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
 
 
 def _give_back(call: Call) -> Flow[None]:

@@ -27,10 +27,14 @@ class Call:
             knows how each client spells it.
         arguments:
             Its arguments; whole requests stand under ``body``.
+        opens:
+            Whether it opens something on the server that only its answer names. A cancellation that comes while it
+            is under way is thrown in at the next request, so that the flow can close what was opened.
     """
 
     api: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

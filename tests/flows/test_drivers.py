@@ -150,3 +150,67 @@ def test_the_dialect_is_told_by_the_class():
         find_dialect(Client())
     with pytest.raises(InvalidInputError, match="solr"):
         find_dialect(Client(), "solr")
+
+
+class SlowToOpen:
+    """An async client that opens points in time at leisure, and counts those that are open."""
+
+    def __init__(self, *, refuses=False):
+        self.asked = asyncio.Event()
+        self.answered = asyncio.Event()
+        self.open = 0
+        self.searches = 0
+        self.refuses = refuses
+
+    async def open_point_in_time(self, **arguments):
+        self.asked.set()
+        await self.answered.wait()
+        if self.refuses:
+            raise OSError("no")
+        self.open += 1
+        return {"id": "held"}
+
+    async def close_point_in_time(self, **arguments):
+        self.open -= 1
+        return {}
+
+    async def search(self, **arguments):
+        self.searches += 1
+        return {"hits": {"hits": []}}
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_cancellation_while_something_is_opened_closes_it(refuses):
+    """The answer is waited for, nothing more is sent but the request that closes, and the task is cancelled."""
+    from es_simhash.flows.paging import read_pages
+
+    async def main():
+        client = SlowToOpen(refuses=refuses)
+        flow = read_pages("a", {"query": {"match_all": {}}}, None, page=10)
+        task = asyncio.create_task(run_async(flow, client, ELASTICSEARCH))
+        await client.asked.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        client.answered.set()
+        await asyncio.wait([task])
+        return task.cancelled(), client.open, client.searches
+
+    assert asyncio.run(main()) == (True, 0, 0)
+
+
+def test_a_cancelled_flow_that_ends_with_what_it_opened_is_cancelled():
+    """A cancellation is not lost where no request follows."""
+
+    def flow():
+        return (yield Call("open_point_in_time", opens=True))
+
+    async def main():
+        client = SlowToOpen()
+        task = asyncio.create_task(run_async(flow(), client, ELASTICSEARCH))
+        await client.asked.wait()
+        task.cancel()
+        client.answered.set()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(main())
