@@ -163,11 +163,11 @@ class SlowToOpen:
         self.refuses = refuses
 
     async def open_point_in_time(self, **arguments):
+        self.open += not self.refuses  # the server has done it, and its answer is on the way
         self.asked.set()
         await self.answered.wait()
         if self.refuses:
             raise OSError("no")
-        self.open += 1
         return {"id": "held"}
 
     async def close_point_in_time(self, **arguments):
