@@ -99,6 +99,10 @@ def _read_point_in_time(
     is_opensearch = "pit_id" in opened
     pit = opened["pit_id"] if is_opensearch else opened["id"]
     reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
+    # By shard and place in it: any other order has ties, and what ties with the last hit of a page is lost. OpenSearch
+    # numbers the shards of each index anew, so there it takes the index as well.
+    order = [*([{"_score": "desc"}] if ranked else []), {"_shard_doc": "asc"}]
+    order += [{"_index": "asc"}] if is_opensearch else []
     after: Any = None
     try:
         while True:
@@ -106,8 +110,7 @@ def _read_point_in_time(
                 **body,
                 "size": page,
                 "pit": {"id": pit, "keep_alive": KEEP_ALIVE},
-                # The only order without ties is by shard and place in it.
-                "sort": [*([{"_score": "desc"}] if ranked else []), {"_shard_doc": "asc"}],
+                "sort": order,
             } | ({} if after is None else {"search_after": after})
             try:
                 answer = yield Call("search", {"body": request})

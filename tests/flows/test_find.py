@@ -301,6 +301,25 @@ def test_what_one_shard_refuses_is_asked_another_way():
         assert (len(found), found.complete) == (2, True)
 
 
+@pytest.mark.parametrize("options", [{}, {"has_pit": False}])
+def test_pages_shrink_to_the_smallest_window_of_several_indices(options):
+    """The shards of the others answer, those of the one with the small window fail."""
+
+    class Partly(Index):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if body["size"] > 150:
+                reason = {"type": "illegal_argument_exception", "reason": "Result window is too large"}
+                answer["_shards"] = {"total": 2, "failed": 1, "failures": [{"reason": reason}]}
+                answer["hits"]["hits"] = answer["hits"]["hits"][::2]
+            return answer
+
+    index = Partly([0] * 900, **options)
+    found, _, _ = look(index)
+    assert (len(found), found.complete) == (900, True)
+    assert not index.open
+
+
 def test_an_index_without_the_copy_for_scripts_is_asked_without_one():
     """A script on a field that is not mapped fails."""
     index = Refusing([0], lambda body: "'script'" in body, "No field found for [simhash.value]")

@@ -88,6 +88,18 @@ def test_a_small_result_window(server, index, simhash):
     assert open_contexts(server) == 0
 
 
+def test_many_pages_of_several_indices(server, index, simhash):
+    """No hit is lost between pages, though shards of different indices have the same number; nor to a small window."""
+    for part, window in (("a", 40), ("b", 10_000), ("c", 10_000)):
+        simhash.create_index(f"{index}-{part}", settings={**ONE_SHARD, "max_result_window": window})
+        fill(server, f"{index}-{part}", [7] * 300)
+    found = simhash.find_near_dups(f"{index}-*", fingerprint=7)
+    assert (len({(each.index, each.id) for each in found}), found.complete) == (900, True)
+    assert len(list(simhash.stream_near_dups(f"{index}-b,{index}-c", fingerprint=7))) == 600
+    assert len(simhash.find_near_dups(f"{index}-*", fingerprint=7, size=350)) == 350
+    assert open_contexts(server) == 0
+
+
 def open_contexts(server):
     nodes = server.request("GET", "/_nodes/stats/indices/search")["nodes"]
     return sum(node["indices"]["search"]["open_contexts"] for node in nodes.values())
