@@ -38,6 +38,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "check": "Say whether lookups in an index work.",
         "remove": "Take the fields out of an index again.",
     },
+    "Match quality": {
+        "evaluate": "Measure recall and precision on known pairs.",
+        "explain": "Say why two texts are near-duplicates, or not.",
+    },
     "Without a server of your own": {
         "serve": "Run a local server that keeps its data.",
         "demo": "Find near-duplicates in a small corpus.",

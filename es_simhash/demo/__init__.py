@@ -3,7 +3,6 @@ The demo: a small corpus whose near-duplicates are known, and the judging of wha
 
     corpus.py     the documents, each edited copy with the kind of its edit
     judge.py      near-duplicates found -> groups, and per edited copy whether it was found, and why not
-    worddiff.py   the words that differ between two texts, as short excerpts
     render.py     the above as rich tables and panels
 
 Pure: no server, no printing. `es_simhash.cli` calls it; nothing else may import it.
@@ -19,7 +18,7 @@ from es_simhash.demo.render import (
     unexpected_table,
     verdicts_table,
 )
-from es_simhash.demo.worddiff import Change, Segment, WordDiff, word_diff
+from es_simhash.quality.worddiff import Change, Segment, WordDiff, word_diff
 
 __all__ = [
     "EDIT_KINDS",

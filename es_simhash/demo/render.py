@@ -15,7 +15,7 @@ from rich.text import Text
 
 from es_simhash.demo.corpus import EDIT_KINDS
 from es_simhash.demo.judge import Status
-from es_simhash.demo.worddiff import Change, word_diff
+from es_simhash.quality.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from es_simhash.demo.corpus import Document
     from es_simhash.demo.judge import Report
 
-__all__ = ["diff_panel", "edits_table", "groups_table", "summary_text", "unexpected_table", "verdicts_table"]
+__all__ = [
+    "diff_panel",
+    "diff_text",
+    "edits_table",
+    "groups_table",
+    "summary_text",
+    "unexpected_table",
+    "verdicts_table",
+]
 
 _STATUS_STYLES = {
     Status.FOUND: "green",
@@ -143,7 +151,17 @@ def diff_panel(before: Document, after: Document, *, distance: int, max_changes:
         max_changes:
             Number of changes shown.
     """
-    diff = word_diff(before.text, after.text, max_changes=max_changes)
+    lines = diff_text(word_diff(before.text, after.text, max_changes=max_changes))
+    bits = "1 bit" if distance == 1 else f"{distance} bits"
+    title = Text(f"{before.id} -> {after.id}, {bits}")
+    label = EDIT_KINDS[after.edit].label if after.edit and after.edit_of == before.id else None
+    return Panel(lines, title=title, title_align="left", subtitle=label, subtitle_align="right")
+
+
+def diff_text(diff: WordDiff) -> Text:
+    """
+    Return the excerpts of *diff*, one a line, with what differs marked `[-removed-]` `{+added+}`.
+    """
     lines = []
     for excerpt in diff.excerpts:
         line = Text()
@@ -157,10 +175,7 @@ def diff_panel(before: Document, after: Document, *, distance: int, max_changes:
         lines.append(Text(f"and {diff.omitted} more change{'' if diff.omitted == 1 else 's'}", style="dim"))
     if diff.is_cut:
         lines.append(Text("(long texts: compared only in part)", style="dim"))
-    bits = "1 bit" if distance == 1 else f"{distance} bits"
-    title = Text(f"{before.id} -> {after.id}, {bits}")
-    label = EDIT_KINDS[after.edit].label if after.edit and after.edit_of == before.id else None
-    return Panel(Text("\n").join(lines), title=title, title_align="left", subtitle=label, subtitle_align="right")
+    return Text("\n").join(lines)
 
 
 def _opening(document: Document, *, cells: int = 40) -> Text:

@@ -224,7 +224,7 @@ def fetch_text(index: Index, id: str, *, settings: IndexSettings, verification: 
     for hit in answer["hits"]["hits"]:
         _read_hit(hit, fields, held, problems)
     if len(set(held.values())) != 1:
-        reason = next(iter(problems.values()), "it was deleted meanwhile, or several indices differ on it")
+        reason = next(iter(problems.values()), "there is none, or several indices differ on its text")
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {reason}")
     return next(iter(held.values()))
 

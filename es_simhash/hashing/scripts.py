@@ -61,7 +61,8 @@ def is_within(codes: NDArray[np.uint32], ranges: Ranges) -> NDArray[np.bool_]:
     Return for each of *codes* whether it is in one of *ranges*, ends included.
     """
     edges = np.array([edge for first, last in ranges for edge in (first, last + 1)], np.uint32)
-    return np.searchsorted(edges, codes, side="right") % 2 == 1
+    inside: NDArray[np.bool_] = np.searchsorted(edges, codes, side="right") % 2 == 1
+    return inside
 
 
 @functools.cache

@@ -83,7 +83,9 @@ def shingle_set(text: str) -> Shingles:
     starts = np.flatnonzero(np.arange(hashes.size) + lengths <= hashes.size)
     if not starts.size:
         return _mix(hashes, np.zeros(1, np.intp), np.array([hashes.size]))
-    return np.unique(_mix(hashes, starts, lengths[starts]))
+    found = _mix(hashes, starts, lengths[starts])
+    found.sort()
+    return found[np.concatenate(([True], found[1:] != found[:-1]))]
 
 
 def _hash_words(text: str) -> tuple[Shingles, NDArray[np.intp]]:

@@ -1,5 +1,5 @@
 """
-The words that differ between two texts, as a few short excerpts; how they are shown is `render`'s work.
+The words that differ between two texts, as a few short excerpts; how they are shown is the caller's work.
 
 Two passes of `difflib`: sentences first, so that moved or added passages stay whole, then words inside the
 sentences that differ. Both are bounded, because `difflib` takes quadratic time on texts that repeat themselves.

@@ -1,0 +1,344 @@
+"""
+Recall and precision of near-duplicate search against pairs whose similarity is known.
+
+Every pair of fingerprints is compared, so what is measured is the scheme, the distance and the verification, never a
+search engine; the answers of one can be given instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
+from es_simhash.index.allpairs import near_pairs
+from es_simhash.index.plan import check_max_distance
+from es_simhash.index.presets import Preset, get_preset
+from es_simhash.index.rescore import NearDups
+from es_simhash.index.verify import check_bound
+from es_simhash.quality.similarities import pair_similarities
+from es_simhash.quality.truth import Truth
+
+__all__ = ["FORGIVEN", "Evaluation", "Report", "evaluate"]
+
+FORGIVEN = 0.1
+"""How far below a positive a reported pair may be for the forgiving precision."""
+
+# Lower ends of the classes of length, in characters of the shorter text.
+_LENGTHS = (0, 10, 20, 50, 100, 200, 500, 1000, 5000)
+
+Search = Callable[[Sequence[str]], Sequence[NearDups | Exception]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """
+    What one way of reporting pairs is worth.
+
+    Attributes:
+        positives:
+            Known pairs at or above the similarity that counts.
+        reported:
+            Pairs reported.
+        found:
+            Positives among the pairs reported.
+        forgiven:
+            Pairs reported that are at most 0.1 below a positive, positives included.
+    """
+
+    positives: int
+    reported: int
+    found: int
+    forgiven: int
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the positives reported; ``None`` where there are none."""
+        return self.found / self.positives if self.positives else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the reported pairs that are positives; ``None`` where none is reported."""
+        return self.found / self.reported if self.reported else None
+
+    @property
+    def precision_forgiving(self) -> float | None:
+        """Share of the reported pairs at most 0.1 below a positive; ``None`` where none is reported."""
+        return self.forgiven / self.reported if self.reported else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return shares and counts as plain JSON values."""
+        return {
+            "recall": self.recall,
+            "precision": self.precision,
+            "precision_forgiving": self.precision_forgiving,
+            "positives": self.positives,
+            "reported": self.reported,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """
+    The pairs that were reported, and what is known of them.
+
+    Attributes:
+        truth:
+            Documents and known pairs.
+        scheme:
+            Scheme of the fingerprints.
+        max_distance:
+            Largest distance reported, in bits.
+        positive:
+            Known similarity from which a pair counts.
+        similarity:
+            Verification's bound.
+        left, right:
+            Positions of the documents of each pair reported; left is the smaller.
+        distance:
+            Their distances in bits.
+        jaccard, containment:
+            Their similarity as verification computes it.
+        known:
+            Their known similarity; 0 for pairs that are not listed.
+        fingerprinted:
+            Which documents have a fingerprint.
+    """
+
+    truth: Truth
+    scheme: Scheme
+    max_distance: int
+    positive: float
+    similarity: float
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    distance: NDArray[np.uint8]
+    jaccard: NDArray[np.float64]
+    containment: NDArray[np.float64]
+    known: NDArray[np.float64]
+    fingerprinted: NDArray[np.bool_]
+
+    def measure(self, max_distance: int | None = None, *, verified: bool = False) -> Evaluation:
+        """
+        Return what all pairs within *max_distance* (default: all reported) are worth, *verified* or not.
+        """
+        distance = self.max_distance if max_distance is None else check_max_distance(max_distance)
+        return self._measure(self.distance <= distance, self.truth.jaccard >= self._from(0), verified=verified)
+
+    def _from(self, forgiven: float) -> float:
+        # 0.8 - 0.1 is a little more than 0.7 in binary.
+        return self.positive - forgiven - 1e-9
+
+    def _measure(self, reported: NDArray[np.bool_], positives: NDArray[np.bool_], *, verified: bool) -> Evaluation:
+        if verified:
+            reported = reported & (self.jaccard >= self.similarity)
+        known = self.known[reported]
+        return Evaluation(
+            int(positives.sum()),
+            int(reported.sum()),
+            int((known >= self._from(0)).sum()),
+            int((known >= self._from(FORGIVEN)).sum()),
+        )
+
+    def by_distance(self) -> list[dict[str, Any]]:
+        """Return the figures for each max_distance up to the one asked for."""
+        return [
+            {
+                "max_distance": distance,
+                **self.measure(distance).to_dict(),
+                "verified": self.measure(distance, verified=True).to_dict(),
+            }
+            for distance in range(self.max_distance + 1)
+        ]
+
+    def by_length(self) -> list[dict[str, Any]]:
+        """
+        Return the figures by length of the shorter text of a pair, in characters; classes without pairs are left out.
+        """
+        lengths = np.array([len(text) for text in self.truth.texts], np.int64)
+        reported = np.minimum(lengths[self.left], lengths[self.right])
+        listed = np.minimum(lengths[self.truth.left], lengths[self.truth.right])
+        positive = self.truth.jaccard >= self._from(0)
+        rows = []
+        for first, end in zip(_LENGTHS, (*_LENGTHS[1:], None), strict=True):
+            last = np.iinfo(np.int64).max if end is None else end
+            inside = (reported >= first) & (reported < last)
+            positives = positive & (listed >= first) & (listed < last)
+            if inside.any() or positives.any():
+                rows.append(
+                    {
+                        "from": first,
+                        "below": end,
+                        **self._measure(inside, positives, verified=False).to_dict(),
+                        "verified": self._measure(inside, positives, verified=True).to_dict(),
+                    }
+                )
+        return rows
+
+    def pairs(self) -> Iterator[dict[str, Any]]:
+        """Yield the pairs reported: ids, distance, similarity, known similarity, and whether it is kept."""
+        ids = self.truth.ids
+        for row in zip(
+            self.left.tolist(),
+            self.right.tolist(),
+            self.distance.tolist(),
+            self.jaccard.tolist(),
+            self.containment.tolist(),
+            self.known.tolist(),
+            strict=True,
+        ):
+            left, right, distance, jaccard, containment, known = row
+            yield {
+                "id1": ids[left],
+                "id2": ids[right],
+                "distance": distance,
+                "similarity": round(jaccard, 4),
+                "containment": round(containment, 4),
+                "known": round(known, 4),
+                "verified": jaccard >= self.similarity,
+            }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain JSON values."""
+        return {
+            **self.measure().to_dict(),
+            "verified": self.measure(verified=True).to_dict(),
+            "scheme": str(self.scheme),
+            "max_distance": self.max_distance,
+            "similarity": self.similarity,
+            "positive": self.positive,
+            "documents": len(self.truth.ids),
+            "without_fingerprint": int((~self.fingerprinted).sum()),
+            "known_pairs": int(self.truth.jaccard.size),
+            "lowest_known": float(self.truth.jaccard.min()),
+            "by_distance": self.by_distance(),
+            "by_length": self.by_length(),
+        }
+
+
+def evaluate(
+    truth: Truth,
+    *,
+    preset: str | Preset | None = None,
+    scheme: str | Scheme | None = None,
+    max_distance: int | None = None,
+    similarity: float | None = None,
+    positive: float = 0.8,
+    search: Search | None = None,
+) -> Report:
+    """
+    Return which pairs of documents are reported, for recall and precision with and without verification.
+
+    Cost: fingerprints of all texts; an exact join of all pairs within max_distance; shingles of the texts reported.
+
+    Args:
+        truth:
+            Documents and known pairs, from :func:`read_truth`.
+        preset:
+            Preset to measure; what else is given goes before it. Default: ``similar``.
+        scheme:
+            Scheme of the fingerprints.
+        max_distance:
+            Largest distance reported, in bits, inclusive.
+        similarity:
+            Verification's bound, 0 to 1; by default the preset's.
+        positive:
+            Known similarity from which a pair counts, 0 to 1.
+        search:
+            Function from texts to answers, in place of the exact join, to measure a server that has the documents
+            under their ids.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If an argument has a value that cannot be used, a search failed, or it found a document that
+            is not one of these.
+
+    Examples:
+        >>> from es_simhash.quality import read_truth
+        >>> texts = ["the quick brown fox jumps", "The quick, brown fox jumps!", "nothing of the kind"]
+        >>> documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+        >>> report = evaluate(read_truth(documents, [{"id1": "0", "id2": "1", "jaccard": 1.0}]))
+        >>> report.measure().recall, report.measure(verified=True).precision
+        (1.0, 1.0)
+    """
+    chosen = get_preset("similar" if preset is None else preset)
+    used = get_scheme(scheme or (chosen.scheme if preset is not None else DEFAULT_SCHEME))
+    distance = chosen.max_distance if max_distance is None else check_max_distance(max_distance)
+    bound = chosen.similarity if similarity is None else check_bound(similarity, name="similarity")
+    check_bound(positive, name="positive")
+    if search is None:
+        values, known = fingerprint_array(truth.texts, scheme=used)
+        left, right, inside = _join(values, known, distance)
+    else:
+        answers = search(truth.texts)
+        used = next((each.scheme for each in answers if isinstance(each, NearDups) and each.scheme), used)
+        left, right, inside = _read_answers(truth, answers)
+        known = fingerprint_array(truth.texts, scheme=used)[1]
+    jaccard, containment = pair_similarities(truth.texts, left, right)
+    return Report(
+        truth,
+        used,
+        distance,
+        float(positive),
+        bound,
+        left,
+        right,
+        inside,
+        jaccard,
+        containment,
+        _known(truth, left, right),
+        known,
+    )
+
+
+Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]
+
+
+def _join(values: NDArray[np.uint64], known: NDArray[np.bool_], max_distance: int) -> Found:
+    places = np.flatnonzero(known)
+    found = [
+        (np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right), pairs.distance)
+        for pairs in near_pairs(values[known], max_distance)
+    ]
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8)
+    left, right, distance = (np.concatenate(side) for side in zip(*found, strict=True))
+    order = np.lexsort((right, left))
+    return places[left[order]], places[right[order]], distance[order]
+
+
+def _read_answers(truth: Truth, answers: Sequence[NearDups | Exception]) -> Found:
+    places = {name: place for place, name in enumerate(truth.ids)}
+    pairs: dict[tuple[int, int], int] = {}
+    for place, answer in enumerate(answers):
+        if isinstance(answer, Exception):
+            raise InvalidInputError(f"the search for document {shorten(truth.ids[place])} failed: {answer}") from answer
+        for each in answer:
+            if each.id not in places:
+                raise InvalidInputError(
+                    f"the index holds document {shorten(each.id)}, which is not one of those given: "
+                    "evaluate with an index that holds the same documents under the same ids"
+                )
+            other = places[each.id]
+            if other != place:
+                pairs[min(place, other), max(place, other)] = each.distance
+    rows = np.array([(*ends, pairs[ends]) for ends in sorted(pairs)], np.int64).reshape(-1, 3)
+    return rows[:, 0], rows[:, 1], rows[:, 2].astype(np.uint8)
+
+
+def _known(truth: Truth, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+    """
+    Return the known similarity of each pair; 0 where it is not listed.
+    """
+    count = len(truth.ids)
+    listed = truth.left * count + truth.right
+    order = np.argsort(listed)
+    listed, jaccard = listed[order], truth.jaccard[order]
+    keys = left * count + right
+    at = np.minimum(np.searchsorted(listed, keys), listed.size - 1)
+    return np.where(listed[at] == keys, jaccard[at], 0.0)
