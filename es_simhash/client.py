@@ -289,6 +289,16 @@ class SimHashClient(_Base):
         """
         return self._run(finding.explain(self._context, index, max_distance))
 
+    def get_fingerprint(self, index: Index, id: str) -> int:
+        """
+        Return the fingerprint that the document *id* of *index* holds, unsigned. Cost: one search.
+
+        Raises:
+            InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of
+                that id with different fingerprints.
+        """
+        return self._run(finding.read_fingerprint(self._context, index, id))
+
     def with_fingerprints(
         self,
         index: Index,
@@ -694,6 +704,10 @@ class AsyncSimHashClient(_Base):
     async def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
         """Return the plans for a lookup in *index* with their estimates: see the sync client."""
         return await self._run(finding.explain(self._context, index, max_distance))
+
+    async def get_fingerprint(self, index: Index, id: str) -> int:
+        """Return the fingerprint that the document *id* of *index* holds: see the sync client."""
+        return await self._run(finding.read_fingerprint(self._context, index, id))
 
     async def with_fingerprints(
         self,

@@ -32,7 +32,7 @@ from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, Landscape, PlanEstimate
 from es_simhash.index.query import build_query_of
 from es_simhash.index.rescore import NearDups, rescore
 
-__all__ = ["explain", "find", "find_many", "find_of", "scan"]
+__all__ = ["explain", "find", "find_many", "find_of", "read_fingerprint", "scan"]
 
 # Lookups in one multi-search, and multi-searches under way at once.
 BATCH = 100
@@ -180,16 +180,7 @@ def _find_of_unverified(
     found = yield from _find_of_at_once(context, index, id, settings, options)
     if found is not None:
         return found
-    name = Fields(context.prefix).fingerprint
-    body = {"size": 100, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
-    answer = yield Call("search", {"index": index, "body": body})
-    hits = answer["hits"]["hits"]
-    if not hits and (reasons := incomplete_reasons(answer)):
-        raise IncompleteSearchError(
-            f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=tuple(reasons)
-        )
-    fingerprint = _fingerprint_of(hits, id, index, name)
-    itself = {(hit["_index"], hit["_id"]) for hit in hits}
+    fingerprint, itself = yield from _read_stored(context, index, id)
     # The document itself is looked up as well, and left out before anything is handed over.
     size = None if options.size is None else options.size + len(itself)
     wider = replace(options, size=size, on_incomplete="return")
@@ -198,6 +189,29 @@ def _find_of_unverified(
     found = yield from lookup.search()
     others = (each for each in found if (each.index, each.id) not in itself)
     return checked(replace(found, items=tuple(islice(others, options.size))), options)
+
+
+def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
+    """
+    Return the fingerprint that the document *id* of *index* holds; errors as :func:`find_of`.
+    """
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a string, not {type(id).__name__}")
+    fingerprint, _ = yield from _read_stored(context, check_index(index), id)
+    return fingerprint
+
+
+def _read_stored(context: Context, index: Index, id: str) -> Flow[tuple[int, set[tuple[str, str]]]]:
+    """Return the fingerprint of a document, and index and id of each document that has it."""
+    name = Fields(context.prefix).fingerprint
+    body = {"size": 100, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
+    answer = yield Call("search", {"index": index, "body": body})
+    hits = answer["hits"]["hits"]
+    if not hits and (reasons := incomplete_reasons(answer)):
+        raise IncompleteSearchError(
+            f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=tuple(reasons)
+        )
+    return _fingerprint_of(hits, id, index, name), {(hit["_index"], hit["_id"]) for hit in hits}
 
 
 def _find_of_at_once(

@@ -13,7 +13,8 @@ from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_h
 from es_simhash.cli import app
 from es_simhash.index.mapping import build_mapping
 from es_simhash.index.plan import Landscape, Limits, plan_lookup
-from es_simhash.index.query import build_query
+from es_simhash.index.plan import Limits, explain_plan
+from es_simhash.index.query import build_query, build_query_of
 
 FOX = "the quick brown fox jumps over the lazy dog"
 
@@ -191,6 +192,21 @@ def test_query_as_console_text_is_a_request_and_its_body(run):
     assert comment.startswith("# ")
     assert request == "GET news/_search"
     assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3))
+
+
+def test_a_query_by_id_needs_no_server_up_to_distance_3(run):
+    """The server takes the block terms from the stored document."""
+    result = run("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
+    assert json.loads(result.stdout) == build_query_of("a/b", index="news", max_distance=2)
+
+
+def test_query_prints_as_many_plans_as_asked_for(run):
+    """The cheapest first, each a request of its own."""
+    result = run("query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console")
+    names = [each.plan.name for each in explain_plan(10, limits=Limits(scripts=False))[:3]]
+    heads = [line for line in result.stdout.splitlines() if line.startswith("# fingerprint")]
+    assert [name in head for name, head in zip(names, heads, strict=True)] == [True] * 3
+    assert run("query", "--fingerprint", "00000000000000ff", "--plans", "3").exit_code == 2
 
 
 def test_a_query_for_nothing_is_one_line(run):

@@ -1,10 +1,21 @@
 """Every kind of plan on real servers: the answers of an exhaustive comparison, and the ways around a refusal."""
 
+import json
 import random
+import subprocess
+import sys
 
 import pytest
 
-from es_simhash import SimHashClient, build_mapping, explain_plan, fingerprint_fields, make_plan, plan_lookup
+from es_simhash import (
+    SimHashClient,
+    build_mapping,
+    explain_plan,
+    fingerprint_fields,
+    make_plan,
+    plan_lookup,
+    rescore,
+)
 from es_simhash.index.plan import Limits
 from tests.server.conftest import make_client
 from tests.server.test_lookup import ONE_SHARD, fill, planted, send_lines, truth
@@ -196,3 +207,20 @@ def test_a_filter_that_is_no_query(index, simhash):
     simhash.create_index(index, settings=ONE_SHARD)
     with pytest.raises(Exception, match="(?i)unknown query|no_such_query"):
         simhash.find_near_dups(index, fingerprint=0, max_distance=12, filter={"no_such_query": {}})
+
+
+def test_the_console_text_of_a_stored_document_works(server, index, simhash, tmp_path):
+    """What ``es-simhash query --id`` prints, up to distance 3 and beyond, finds the document's near-duplicates."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(200)
+    fill(server, index, fingerprints)
+    assert simhash.get_fingerprint(index, "00006") == fingerprints[6]
+    for max_distance in (2, 9):
+        arguments = ["query", "--id", "00006", "--index", index, "--url", server.url, "--max-distance", max_distance]
+        command = [sys.executable, "-m", "es_simhash", *map(str, arguments), "--console", "--no-scripts"]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        line, _, body = printed.partition("\n")[2].partition("\n")
+        assert line == f"GET {index}/_search"
+        hits = server.request("POST", f"/{index}/_search", json.loads(body))["hits"]["hits"]
+        found = rescore(hits, fingerprints[6], max_distance=max_distance)
+        assert [(each.distance, each.id) for each in found] == truth(fingerprints, fingerprints[6], max_distance)
