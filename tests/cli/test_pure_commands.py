@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
 from es_simhash.index.mapping import build_mapping
-from es_simhash.index.plan import Landscape, Limits, plan_lookup
-from es_simhash.index.plan import Limits, explain_plan
+from es_simhash.index.plan import Landscape, Limits, explain_plan, plan_lookup
 from es_simhash.index.query import build_query, build_query_of
 
 FOX = "the quick brown fox jumps over the lazy dog"
