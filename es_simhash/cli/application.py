@@ -36,6 +36,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
         "check": "Say whether lookups in an index work.",
+        "backfill": "Give documents that are there a fingerprint.",
+        "reconcile": "Make groups of near-duplicates right.",
+        "groups": "Print groups of near-duplicates.",
+        "pairs": "Print pairs of near-duplicates.",
+        "dedupe": "Show, tag or delete duplicates.",
         "remove": "Take the fields out of an index again.",
     },
     "Match quality": {

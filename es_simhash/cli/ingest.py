@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import click
 
-from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.connect import connect
+from es_simhash.cli.grouping import grouping_options
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import (
     Server,
@@ -31,14 +32,24 @@ from es_simhash.cli.records import Format, Reader, Record
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.ingest import Written
 from es_simhash.hashing import Scheme
+from es_simhash.index.rules import Rule
 
 SHOWN_FAILURES = 10
+_WRITTEN = ("written", "tagged", "replaced")
+_WORDS = {
+    "tagged": "tagged as duplicates",
+    "replaced": "canonical in the place of another",
+    "skipped": "skipped as duplicates",
+    "refused": "refused",
+    "unreadable": "unreadable",
+}
 LONGEST_ID_BYTES = 512  # the servers' own limit
 
 
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
+    "es-simhash ingest news crawl.jsonl --on-duplicate skip --max-distance 8 --report report.jsonl",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
 ]
 
@@ -60,6 +71,15 @@ EXAMPLES = [
 )
 @click.option("--create", is_flag=True, help="Create the index if it is missing; needs --text-field.")
 @max_distance_option
+@click.option(
+    "--on-duplicate",
+    type=click.Choice(["tag", "skip", "replace", "none"]),
+    default="tag",
+    show_default=True,
+    help="What becomes of a near-duplicate: tag it with its canonical, skip it, make it canonical; none: do not look.",
+)
+@grouping_options
+@click.option("--content-ids", is_flag=True, help="Take a missing id from the content, so that a rerun adds nothing.")
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after so many lines.")
 @click.option(
     "--report",
@@ -78,6 +98,9 @@ def command(
     text_fields: tuple[str, ...],
     format_: Format,
     max_distance: int | None,
+    on_duplicate: Literal["tag", "skip", "replace", "none"],
+    rule: Rule | None,
+    canonical: str | None,
     limit: int | None,
     report: IO[str] | None,
     scheme: Scheme | str | None,
@@ -85,6 +108,7 @@ def command(
     server: Server,
     *,
     create: bool,
+    content_ids: bool,
     as_json: bool,
 ) -> int:
     """
@@ -93,12 +117,21 @@ def command(
     A file holds JSON Lines, or CSV or TSV with a header, plain or gzip; - is stdin. Lines as exports write them, with
     _id and _source, are understood too. A line that cannot be read, or that the server refuses, does not keep the
     others out: the first ones are named on stderr, all of them in the report, and the exit code is 1. Documents with
-    an id can be written again: they replace themselves.
+    an id can be written again: they replace themselves. Near-duplicates of what is there, or came before in the same
+    files, are tagged with the document that stands for their group, unless --on-duplicate says otherwise.
     """
     if create and not text_fields:
         raise click.UsageError("--create needs --text-field: the new index records where its texts are")
-    if max_distance is not None and not create:
-        raise click.UsageError("--max-distance is for --create: an index that exists has its own")
+    if on_duplicate == "none" and max_distance is not None and not create:
+        raise click.UsageError("--max-distance is for --create and for --on-duplicate: leave it out")
+    options: dict[str, Any] = {
+        "text_field": text_fields or None,
+        "on_duplicate": None if on_duplicate == "none" else on_duplicate,
+        "max_distance": None if on_duplicate == "none" else max_distance,
+        "rule": rule,
+        "canonical": canonical,
+        "id_from": "content" if content_ids else None,
+    }
     reader = Reader(files, format=format_)
     tally = _Tally(report)
     with ExitStack() as stack:
@@ -108,43 +141,40 @@ def command(
             note(f"created {index}, scheme {made.scheme}")
         tracker = stack.enter_context(Tracker("ingesting", total=reader.total))
         try:
-            _ingest(connection, index, islice(reader, limit), id_field, text_fields, tally, tracker, reader)
+            actions = _Actions(islice(reader, limit), id_field, tally)
+            written = connection.simhash.ingest(index, actions, **options)
+            with closing(written):
+                for each in written:
+                    tally.add(actions.waiting.popleft(), each)
+                    tracker.advance(1, completed=reader.position)
         except BaseException:
             if tally.lines:
                 note(f"stopped after {tally.sentence()}; {tally.last_place} was the last line that has an answer")
             raise
         seconds = tracker.seconds
     tally.show(index, seconds, as_json=as_json)
-    return 1 if tally.refused or tally.unreadable else 0
+    return 1 if tally.failed else 0
 
 
-def _ingest(
-    connection: Connection,
-    index: str,
-    records: Iterator[Record],
-    id_field: str | None,
-    text_fields: tuple[str, ...],
-    tally: _Tally,
-    tracker: Tracker,
-    reader: Reader,
-) -> None:
-    # What was handed on and has no answer yet: as many as the library reads ahead.
-    waiting: deque[Record] = deque()
+class _Actions:
+    """The lines of the files as bulk actions; a line that is none is counted and left out."""
 
-    def actions() -> Iterator[dict[str, Any]]:
-        for record in records:
+    def __init__(self, records: Iterator[Record], id_field: str | None, tally: _Tally) -> None:
+        self._records = records
+        self._id_field = id_field
+        self._tally = tally
+        # What was handed on and has no answer yet: as many as the library reads ahead.
+        self.waiting: deque[Record] = deque()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for record in self._records:
             try:
-                action = _action(record, id_field)
+                action = _action(record, self._id_field)
             except InvalidInputError as failure:
-                tally.add_unreadable(record, str(failure))
+                self._tally.add_unreadable(record, str(failure))
             else:
-                waiting.append(record)
+                self.waiting.append(record)
                 yield action
-
-    with closing(connection.simhash.ingest(index, actions(), text_field=text_fields or None)) as written:
-        for each in written:
-            tally.add(waiting.popleft(), each)
-            tracker.advance(1, completed=reader.position)
 
 
 def _action(record: Record, id_field: str | None) -> dict[str, Any]:
@@ -208,63 +238,67 @@ class _Tally:
     """What became of the lines: counts, the first failures, and the report file."""
 
     report: IO[str] | None
-    written: int = 0
     fingerprinted: int = 0
-    refused: int = 0
-    unreadable: int = 0
     problems: int = 0
     last_place: str = ""
+    actions: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def written(self) -> int:
+        return sum(self.actions[action] for action in _WRITTEN)
+
+    @property
+    def failed(self) -> int:
+        return self.actions["refused"] + self.actions["unreadable"]
+
+    @property
     def lines(self) -> int:
-        return self.written + self.refused + self.unreadable
+        return self.actions.total()
 
     def add(self, record: Record, each: Written) -> None:
         self.last_place = record.place
+        self.actions[each.action] += 1
+        self.fingerprinted += each.fingerprinted and each.action in _WRITTEN
         if each.action == "refused":
-            self.refused += 1
             self._fail(record, f"refused: {each.reason}")
-        else:
-            self.written += 1
-            self.fingerprinted += each.fingerprinted
-            if each.reason is not None:
-                self.problems += 1
-                if len(self.warnings) < SHOWN_FAILURES:
-                    self.warnings.append(f"{record.place}: no fingerprint: {each.reason}")
-        self._write(record, each.id, each.action, each.reason)
+        elif each.reason is not None:
+            self.problems += 1
+            if len(self.warnings) < SHOWN_FAILURES:
+                self.warnings.append(f"{record.place}: {each.reason}")
+        duplicate = {} if each.canonical is None else {"canonical": each.canonical, "distance": each.distance}
+        self._write(record, {"id": each.id, "action": each.action, "reason": each.reason, **duplicate})
 
     def add_unreadable(self, record: Record, reason: str) -> None:
-        self.unreadable += 1
+        self.actions["unreadable"] += 1
         self._fail(record, reason)
-        self._write(record, None, "unreadable", reason)
+        self._write(record, {"id": None, "action": "unreadable", "reason": reason})
 
     def _fail(self, record: Record, reason: str) -> None:
         if len(self.failures) < SHOWN_FAILURES:
             self.failures.append(f"{record.place}: {reason}")
 
-    def _write(self, record: Record, id_: str | None, action: str, reason: str | None) -> None:
+    def _write(self, record: Record, outcome: dict[str, Any]) -> None:
         if self.report is not None:
-            line = {"file": record.file, "line": record.line, "id": id_, "action": action, "reason": reason}
+            line = {"file": record.file, "line": record.line, **outcome}
             self.report.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def sentence(self) -> str:
         parts = [f"{count(self.written, 'document')} written, {self.fingerprinted:,} with a fingerprint"]
-        parts += [f"{self.refused:,} refused"] if self.refused else []
-        parts += [f"{count(self.unreadable, 'line')} unreadable"] if self.unreadable else []
+        for action, words in _WORDS.items():
+            parts += [f"{self.actions[action]:,} {words}"] if self.actions[action] else []
         return ", ".join(parts)
 
     def show(self, index: str, seconds: float, *, as_json: bool) -> None:
-        failed = self.refused + self.unreadable
         for failure in self.failures:
             error(failure)
-        if failed > len(self.failures):
-            error(f"and {failed - len(self.failures):,} more: give --report FILE for all of them")
+        if self.failed > len(self.failures):
+            error(f"and {self.failed - len(self.failures):,} more: give --report FILE for all of them")
         for warning in self.warnings:
             warn(warning)
         if self.problems > len(self.warnings):
-            warn(f"and {self.problems - len(self.warnings):,} more documents have no fingerprint")
+            warn(f"and {self.problems - len(self.warnings):,} more documents have such a problem")
         if self.written and not self.fingerprinted:
             warn("no document has a fingerprint: check --text-field against the names of the fields")
         if as_json:
@@ -272,8 +306,7 @@ class _Tally:
                 "index": index,
                 "written": self.written,
                 "fingerprinted": self.fingerprinted,
-                "refused": self.refused,
-                "unreadable": self.unreadable,
+                **{action: self.actions[action] for action in _WORDS},
                 "seconds": round(seconds, 3),
             }
             print_json({**counts, "failures": self.failures})
