@@ -13,7 +13,7 @@ from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 
-__all__ = ["incomplete_reasons", "read_pages"]
+__all__ = ["incomplete_reasons", "order_without_ties", "read_pages"]
 
 logger = logging.getLogger("es_simhash")
 
@@ -92,6 +92,15 @@ def read_pages(
     return (yield from _read_scroll(index, body, handle, page, options))
 
 
+def order_without_ties(opened: Mapping[str, Any]) -> list[dict[str, str]]:
+    """
+    Return the order in which to read the point in time *opened*: what ties with the last hit of a page is lost.
+
+    By shard and place in it. OpenSearch numbers the shards of each index anew, so there it takes the index as well.
+    """
+    return [{"_shard_doc": "asc"}, *([{"_index": "asc"}] if "pit_id" in opened else [])]
+
+
 def _read_point_in_time(
     opened: Mapping[str, Any], body: Mapping[str, Any], handle: Handle, page: int, *, ranked: bool
 ) -> Flow[list[str] | None]:
@@ -99,10 +108,7 @@ def _read_point_in_time(
     is_opensearch = "pit_id" in opened
     pit = opened["pit_id"] if is_opensearch else opened["id"]
     reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
-    # By shard and place in it: any other order has ties, and what ties with the last hit of a page is lost. OpenSearch
-    # numbers the shards of each index anew, so there it takes the index as well.
-    order = [*([{"_score": "desc"}] if ranked else []), {"_shard_doc": "asc"}]
-    order += [{"_index": "asc"}] if is_opensearch else []
+    order = [*([{"_score": "desc"}] if ranked else []), *order_without_ties(opened)]
     after: Any = None
     try:
         while True:

@@ -11,7 +11,7 @@ from typing import Any
 
 from es_simhash.flows.bulk import wait_seconds
 from es_simhash.flows.context import Index
-from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error, read_pages
+from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error, order_without_ties, read_pages
 from es_simhash.flows.protocol import Call, Flow, Together, Wait, error_text, status_of
 
 __all__ = ["read_slices"]
@@ -61,8 +61,8 @@ def read_slices(index: Index, body: Mapping[str, Any], handle: Handle, *, page: 
 class _Reader:
     """One slice: what it asks next."""
 
-    def __init__(self, body: Mapping[str, Any], number: int, slices: int) -> None:
-        self._body = {**body, "sort": [{"_shard_doc": "asc"}]}
+    def __init__(self, body: Mapping[str, Any], order: list[dict[str, str]], number: int, slices: int) -> None:
+        self._body = {**body, "sort": order}
         if slices > 1:
             self._body["slice"] = {"id": number, "max": slices}
         self._after: Any = None
@@ -74,7 +74,7 @@ class _Reader:
         return Call("search", {"body": request})
 
     def take(self, hits: Hits, page: int) -> None:
-        self.is_open = len(hits) == page
+        self.is_open = len(hits) >= page  # more, where pages shrank after it was asked for
         if hits:
             self._after = hits[-1]["sort"]
 
@@ -85,7 +85,7 @@ def _read(
     is_opensearch = "pit_id" in opened
     pit = opened["pit_id"] if is_opensearch else opened["id"]
     reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
-    readers = [_Reader(body, number, slices) for number in range(slices)]
+    readers = [_Reader(body, order_without_ties(opened), number, slices) for number in range(slices)]
     try:
         live = readers
         answers = yield Together([each.call(pit, page) for each in live], concurrency=slices)
