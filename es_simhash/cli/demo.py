@@ -105,7 +105,7 @@ def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Ser
 def _index(simhash: SimHashClient, index: str, documents: Sequence[Document]) -> None:
     simhash.create_index(index, text_field="text")
     actions = ({"_id": document.id, "_source": document.source} for document in documents)
-    for written in simhash.ingest(index, actions):
+    for written in simhash.ingest(index, actions, on_duplicate=None):
         if written.action == "refused":
             raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
 

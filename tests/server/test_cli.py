@@ -142,11 +142,12 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
         json.dumps({"_id": "10", "simhash": "taken", "body": TEXT}),
     ]
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
-    result = run("ingest", index, tmp_path / "bad.jsonl", "--report", tmp_path / "report.jsonl", "--json")
+    arguments = ["--on-duplicate", "none", "--report", tmp_path / "report.jsonl", "--json"]
+    result = run("ingest", index, tmp_path / "bad.jsonl", *arguments)
     assert result.exit_code == 1
     report = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     actions = {line["line"]: line["action"] for line in report}
-    assert sorted(actions) == list(range(1, 16))
+    assert sorted(actions) == list(range(1, 16)), result.output
     held = documents(server, index)
     written = {line for line, action in actions.items() if action == "written"}
     assert {1, 5, 8, 9, 11, 13, 14} <= written
@@ -161,6 +162,28 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     assert f"error: {tmp_path / 'bad.jsonl'} line 2: not JSON" in result.stderr
     assert "warning: " in result.stderr
     assert server.request("GET", "/elsewhere", missing_ok=True) is None
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip", "none"])
+def test_near_duplicates_are_handled_as_asked(run, index, server, tmp_path, policy):
+    """A document equal to one before is tagged with it, left out, or written like any other; the report says which."""
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"_id": key, "body": TEXT}) + "\n" for key in "abc"))
+    arguments = ["--create", "-t", "body", "--on-duplicate", policy, "--report", tmp_path / "report", "--json"]
+    result = run("ingest", index, tmp_path / "x.jsonl", *arguments)
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
+    held = documents(server, index)
+    action = {"tag": "tagged", "skip": "skipped", "none": "written"}[policy]
+    assert [line["action"] for line in report] == ["written", action, action]
+    assert sorted(held) == (["a"] if policy == "skip" else ["a", "b", "c"])
+    assert (summary["written"], summary["fingerprinted"]) == (len(held), len(held))
+    if policy == "none":
+        assert "group" not in held["b"]["simhash"]
+    else:
+        assert [(line["canonical"], line["distance"]) for line in report[1:]] == [("a", 0), ("a", 0)]
+    if policy == "tag":
+        assert held["c"]["simhash"]["duplicate_of"] == "a"
 
 
 def test_csv_stdin_and_limit(run, index, server):
