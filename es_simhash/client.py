@@ -20,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from es_simhash.engine.dialects import find_dialect, is_async_client
 from es_simhash.engine.drivers import run, run_async, stream, stream_async
@@ -34,9 +34,14 @@ from es_simhash.flows import (
     reconcile as reconciling,
 )
 from es_simhash.flows.context import Context, Index, read_index_settings
+from es_simhash.flows.doctor import diagnose
+from es_simhash.flows.explain import explain_documents
+from es_simhash.flows.find_many import find_many
+from es_simhash.flows.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup import OnIncomplete, Options
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.rule import Wish
+from es_simhash.flows.tune import tune
 from es_simhash.flows.verify import Verify
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
@@ -47,6 +52,11 @@ from es_simhash.index.plan import LookupPlan, PlanEstimate
 from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
 from es_simhash.index.rules import Rule
+
+if TYPE_CHECKING:
+    from es_simhash.quality.explain import Explanation
+    from es_simhash.quality.health import Diagnosis
+    from es_simhash.quality.tuning import Tuning
 
 __all__ = ["AsyncSimHashClient", "SimHashClient"]
 
@@ -159,7 +169,8 @@ class SimHashClient(_Base):
             max_distance:
                 Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default the index's own, else 3.
             size:
-                Most near-duplicates returned, the nearest; ``None`` for all.
+                Most near-duplicates returned, the nearest; ``None`` for all. Which of several at the same distance
+                are cut off is not defined.
             filter:
                 A query, or a list of queries, that near-duplicates also match.
             exclude_ids:
@@ -221,7 +232,7 @@ class SimHashClient(_Base):
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
-        return self._run(finding.find_of(self._context, index, id, options))
+        return self._run(find_of(self._context, index, id, options))
 
     def find_near_dups_many(
         self,
@@ -247,7 +258,7 @@ class SimHashClient(_Base):
         multi-search for every 100 texts.
         """
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
-        return self._run(finding.find_many(self._context, index, texts, fingerprints, options))
+        return self._run(find_many(self._context, index, texts, fingerprints, options))
 
     def stream_near_dups(
         self,
@@ -297,7 +308,82 @@ class SimHashClient(_Base):
             InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of
                 that id with different fingerprints.
         """
-        return self._run(finding.read_fingerprint(self._context, index, id))
+        return self._run(read_fingerprint(self._context, index, id))
+
+    def explain(
+        self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
+    ) -> Explanation:
+        """
+        Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            first:
+                Id of a document.
+            second:
+                Id of another.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            max_changes:
+                Places shown at which the texts differ.
+
+        Raises:
+            InvalidInputError: If a document is missing or has no readable text.
+        """
+        return self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
+
+    def doctor(
+        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
+    ) -> Diagnosis:
+        """
+        Return what is wrong with the fingerprints of *index*, or worth knowing, and what to do; reads only.
+
+        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
+        numbers that JavaScript rounds, and forecasts candidates by max_distance.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            sample:
+                Fingerprinted documents drawn at random and examined, 1 to 10,000; all if there are fewer.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            seed:
+                Chooses the sample.
+        """
+        return self._run(diagnose(self._context, index, sample, text_field, seed))
+
+    def tune(
+        self,
+        index: Index,
+        *,
+        sample: int = 500,
+        schemes: Sequence[str | Scheme] = (),
+        text_field: str | Sequence[str] = (),
+        seed: int = 0,
+    ) -> Tuning:
+        """
+        Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
+
+        Edits of known kind are made to a sample of the texts. The index need not have our fields yet.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            sample:
+                Texts drawn at random, 1 to 10,000; all if there are fewer.
+            schemes:
+                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            seed:
+                Chooses the sample and the edits.
+
+        Raises:
+            InvalidInputError: If nothing says which field holds the text, or no document sampled has any.
+        """
+        return self._run(tune(self._context, index, sample, schemes, text_field, seed))
 
     def with_fingerprints(
         self,
@@ -660,7 +746,7 @@ class AsyncSimHashClient(_Base):
     ) -> NearDups:
         """Return the near-duplicates of the document *id* of *index*: see the sync client."""
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
-        return await self._run(finding.find_of(self._context, index, id, options))
+        return await self._run(find_of(self._context, index, id, options))
 
     async def find_near_dups_many(
         self,
@@ -681,7 +767,7 @@ class AsyncSimHashClient(_Base):
     ) -> list[NearDups | Exception]:
         """Return for each of *texts* its near-duplicates, or the exception of its lookup: see the sync client."""
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
-        return await self._run(finding.find_many(self._context, index, texts, fingerprints, options))
+        return await self._run(find_many(self._context, index, texts, fingerprints, options))
 
     def stream_near_dups(
         self,
@@ -707,7 +793,31 @@ class AsyncSimHashClient(_Base):
 
     async def get_fingerprint(self, index: Index, id: str) -> int:
         """Return the fingerprint that the document *id* of *index* holds: see the sync client."""
-        return await self._run(finding.read_fingerprint(self._context, index, id))
+        return await self._run(read_fingerprint(self._context, index, id))
+
+    async def explain(
+        self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
+    ) -> Explanation:
+        """Return why two documents are near-duplicates, or are not: see the sync client."""
+        return await self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
+
+    async def doctor(
+        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
+    ) -> Diagnosis:
+        """Return what is wrong with the fingerprints of *index*, and what to do: see the sync client."""
+        return await self._run(diagnose(self._context, index, sample, text_field, seed))
+
+    async def tune(
+        self,
+        index: Index,
+        *,
+        sample: int = 500,
+        schemes: Sequence[str | Scheme] = (),
+        text_field: str | Sequence[str] = (),
+        seed: int = 0,
+    ) -> Tuning:
+        """Return what schemes, distances and presets would find in such texts: see the sync client."""
+        return await self._run(tune(self._context, index, sample, schemes, text_field, seed))
 
     async def with_fingerprints(
         self,

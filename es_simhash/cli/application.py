@@ -46,6 +46,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Match quality": {
         "evaluate": "Measure recall and precision on known pairs.",
         "explain": "Say why two texts are near-duplicates, or not.",
+        "doctor": "Examine an index, and say what to do.",
+        "tune": "Recommend a preset for the texts of an index.",
     },
     "Without a server of your own": {
         "serve": "Run a local server that keeps its data.",

@@ -24,14 +24,15 @@ from es_simhash.cli.options import (
     server_options,
     text_field_option,
 )
-from es_simhash.cli.output import count, error, print_json, print_line, print_table
+from es_simhash.cli.output import count, error, print_json, print_line, print_table, warn
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, to_hex
 from es_simhash.index.documents import read_text as read_document
-from es_simhash.index.rescore import NearDups
+from es_simhash.index.presets import PRESETS
+from es_simhash.index.rescore import NearDup, NearDups
 
 _BATCH = 100
 
@@ -65,6 +66,13 @@ EXAMPLES = [
 @text_field_option
 @max_distance_option
 @click.option("--size", type=click.IntRange(min=1), help="Most near-duplicates of each, the nearest. Default: all.")
+@click.option("--preset", type=click.Choice(list(PRESETS)), help="Distance and verification of a preset.")
+@click.option(
+    "--verify",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Compare the texts of what was found, and drop what shares less than this of its shingles.",
+)
 @filter_option
 @click.option("--source", metavar="FIELDS", help="Fields of the documents to show, with commas; * for all.")
 @scheme_options
@@ -81,6 +89,8 @@ def command(
     text_fields: tuple[str, ...],
     max_distance: int | None,
     size: int | None,
+    preset: str | None,
+    verify: float | None,
     filter_query: Any,
     source: str | None,
     scheme: Scheme | str | None,
@@ -103,6 +113,8 @@ def command(
     options = {
         "max_distance": max_distance,
         "size": size,
+        "preset": preset,
+        "verify": verify,
         "filter": filter_query,
         "source": False if source is None else True if source.strip() == "*" else _names(source),
     }
@@ -141,6 +153,7 @@ def _to_dict(found: NearDups) -> dict[str, Any]:
         "scheme": None if found.scheme is None else str(found.scheme),
         "plan": None if found.plan is None else found.plan.name,
         "candidates": found.candidates,
+        "unverified": list(found.unverified),
     }
 
 
@@ -153,14 +166,28 @@ def _show(found: NearDups, *, as_json: bool) -> None:
         print_line(f"no near-duplicates {how}")
         return
     fields = list(dict.fromkeys(name for each in found for name in each.source or ()))
+    compared = ["#similarity"] if any(each.similarity is not None for each in found) else []
     print_table(
-        ["#bits", "id", "index", "fingerprint", *fields],
+        ["#bits", *compared, "id", "index", "fingerprint", *fields],
         [
-            (each.distance, each.id, each.index, to_hex(each.fingerprint), *_cells(each.source or {}, fields))
+            (
+                each.distance,
+                *_similarity(each, compared),
+                each.id,
+                each.index,
+                to_hex(each.fingerprint),
+                *_cells(each.source or {}, fields),
+            )
             for each in found
         ],
         title=f"{count(len(found), 'near-duplicate')} {how}",
     )
+    for reason in found.unverified:
+        warn(reason)
+
+
+def _similarity(near_dup: NearDup, columns: list[str]) -> list[str]:
+    return ["-" if near_dup.similarity is None else f"{near_dup.similarity:.3f}" for _ in columns]
 
 
 def _cells(source: Mapping[str, Any], fields: list[str]) -> Iterator[str]:

@@ -1,0 +1,288 @@
+"""
+What is wrong, or worth knowing, about the fingerprints of an index: from figures and sampled documents to findings.
+
+Pure: which requests the figures come from is the business of ``flows.doctor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import sqrt
+from typing import Any, Literal
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
+from es_simhash.index.documents import read_text
+from es_simhash.index.fields import Fields
+from es_simhash.index.verify import shingle_set
+
+__all__ = ["FEW_SHINGLES", "Diagnosis", "Finding", "judge_blocks", "judge_missing", "judge_sample"]
+
+Severity = Literal["error", "warning", "note"]
+
+FEW_SHINGLES = 10
+"""Below so many shingles (12 words of English, 14 characters of Chinese) one changed word moves many bits."""
+
+# A posting list this many times longer than chance would make it is worth a word.
+_HOT = 20.0
+_SAFE_INTEGER = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    Something about an index that is wrong or worth knowing.
+
+    Attributes:
+        severity:
+            ``error``: near-duplicates are lost or wrong. ``warning``: lookups are slow or poor. ``note``: good to know.
+        topic:
+            ``mapping``, ``missing``, ``stale``, ``broken``, ``short``, ``hot``, ``numbers`` or ``texts``.
+        message:
+            What was found.
+        advice:
+            What to do.
+    """
+
+    severity: Severity
+    topic: str
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """
+    The health of one index.
+
+    Attributes:
+        index:
+            What was examined.
+        documents, fingerprinted:
+            How many documents there are, and how many with a fingerprint.
+        sampled:
+            How many fingerprinted documents were drawn at random and read.
+        findings:
+            What was found, errors first.
+        forecast:
+            For each max_distance the plan that would be used and the candidates expected.
+        reasons:
+            Why the figures are not about all documents; empty if they are.
+    """
+
+    index: str
+    documents: int = 0
+    fingerprinted: int = 0
+    sampled: int = 0
+    findings: tuple[Finding, ...] = ()
+    forecast: tuple[Mapping[str, Any], ...] = ()
+    reasons: tuple[str, ...] = field(default=())
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is no error."""
+        return not self.reasons and all(each.severity != "error" for each in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {**asdict(self), "healthy": self.is_healthy}
+
+
+def judge_sample(
+    hits: Sequence[Mapping[str, Any]], *, scheme: Scheme, text_fields: Sequence[str], prefix: str
+) -> list[Finding]:
+    """
+    Return what sampled, fingerprinted documents show: stale and broken fingerprints, missing and short texts.
+
+    Args:
+        hits:
+            Hits with ``_source`` (text fields and our fields) and doc values of fingerprint and blocks.
+        scheme:
+            Scheme of the index.
+        text_fields:
+            Fields of the text; without them nothing can be said of texts.
+        prefix:
+            Name of the object that holds the fields.
+    """
+    fields = Fields(prefix)
+    broken: list[str] = []
+    rounded: list[str] = []
+    unsafe = 0
+    held: list[int | None] = []
+    for hit in hits:
+        values = hit.get("fields") or {}
+        value = _fingerprint(values, fields.fingerprint)
+        held.append(value)
+        terms = tuple((values.get(name) or [None])[0] for name in fields.blocks)
+        if value is None or terms != block_terms(value):
+            broken.append(hit["_id"])
+            continue
+        number = (hit.get("_source") or {}).get(prefix) or {}
+        number = number.get("value") if isinstance(number, Mapping) else None
+        if number is not None:
+            unsafe += abs(int(number)) > _SAFE_INTEGER
+            rounded += [hit["_id"]] if int(number) % (1 << 64) != value else []
+    findings = []
+    if broken:
+        findings.append(
+            Finding(
+                "error",
+                "broken",
+                f"{_share(broken, hits)} have a fingerprint that is not 16 lower-case hex digits, or block terms that "
+                f"are not its own, such as document {broken[0]!r}",
+                "write the fields with this library only, and backfill these documents",
+            )
+        )
+    if rounded:
+        findings.append(
+            Finding(
+                "error",
+                "numbers",
+                f"{_share(rounded, hits)} have a {fields.value} that is not their fingerprint, such as {rounded[0]!r}",
+                "something wrote them back with numbers of 53 bits, as JavaScript does: backfill them",
+            )
+        )
+    elif unsafe:
+        findings.append(
+            Finding(
+                "note",
+                "numbers",
+                f"{fields.value} holds numbers beyond 2**53, which Kibana and Dashboards show rounded",
+                f"show, filter and copy {fields.fingerprint}",
+            )
+        )
+    if not text_fields:
+        findings.append(
+            Finding(
+                "note",
+                "texts",
+                "the mapping does not record which field holds the text, so texts were not examined",
+                "record it: put_mapping(index, text_field=...)",
+            )
+        )
+        return findings
+    return findings + _judge_texts(hits, held, scheme, text_fields)
+
+
+def _judge_texts(
+    hits: Sequence[Mapping[str, Any]], held: Sequence[int | None], scheme: Scheme, text_fields: Sequence[str]
+) -> list[Finding]:
+    texts = [_text(hit, text_fields) for hit in hits]
+    known = [(hit["_id"], text, value) for hit, text, value in zip(hits, texts, held, strict=True) if text is not None]
+    current = fingerprints([text for _, text, _ in known], scheme=scheme)
+    stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
+    short = [name for name, text, _ in known if shingle_set(text).size < FEW_SHINGLES]
+    findings = []
+    if len(known) < len(hits):
+        absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
+        findings.append(
+            Finding(
+                "warning",
+                "texts",
+                f"{_share(absent, hits)} have a fingerprint but no readable text, such as {absent[0]!r}",
+                "verification cannot compare them: keep the text in _source, and let this user read it",
+            )
+        )
+    if stale:
+        findings.append(
+            Finding(
+                "error",
+                "stale",
+                f"{_share(stale, known)} have another fingerprint than their text, such as document {stale[0]!r}",
+                "the text was updated without the fields, or is redacted for this user: backfill them, and send "
+                "updates through with_fingerprints",
+            )
+        )
+    if short:
+        findings.append(
+            Finding(
+                "warning" if len(short) > len(known) / 4 else "note",
+                "short",
+                f"{_share(short, known)} have fewer than {FEW_SHINGLES} shingles, such as document {short[0]!r}",
+                "one changed word moves many of their bits: look up with a preset, or verify=, so that texts decide",
+            )
+        )
+    return findings
+
+
+def judge_missing(
+    hits: Sequence[Mapping[str, Any]], missing: int, *, scheme: Scheme, text_fields: Sequence[str]
+) -> list[Finding]:
+    """
+    Return what documents without a fingerprint mean, by a sample of them.
+
+    Args:
+        hits:
+            Hits with the text fields in ``_source``.
+        missing:
+            How many there are in all.
+        scheme:
+            Scheme of the index.
+        text_fields:
+            Fields of the text.
+    """
+    if not missing:
+        return []
+    texts = [text for hit in hits if (text := _text(hit, text_fields)) is not None]
+    lost = [value for value in fingerprints(texts, scheme=scheme) if value is not None]
+    if hits and text_fields and not lost:
+        return [
+            Finding(
+                "note",
+                "missing",
+                f"{missing:,} documents have no fingerprint; the {len(hits):,} examined have no text with features",
+                "nothing: such texts match nothing",
+            )
+        ]
+    detail = f"; {_share(lost, hits)} of those examined should have one" if hits and text_fields else ""
+    return [Finding("error", "missing", f"{missing:,} documents have no fingerprint{detail}", "backfill the index")]
+
+
+def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
+    """
+    Return which block terms are shared by far more documents than chance would have it.
+
+    Args:
+        counts:
+            The most frequent terms of each block field, with their numbers of documents.
+        fingerprinted:
+            Number of fingerprinted documents.
+        most_equal:
+            Number of documents with the most frequent fingerprint.
+    """
+    chance = fingerprinted / 2**16
+    findings = []
+    for name, terms in counts.items():
+        hot = [(term, count) for term, count in terms if count > _HOT * (chance + sqrt(chance) + 1)]
+        if hot:
+            term, count = hot[0]
+            same = f"; {most_equal:,} documents share one fingerprint" if most_equal > count / 2 else ""
+            findings.append(
+                Finding(
+                    "warning" if count > fingerprinted / 100 else "note",
+                    "hot",
+                    f"{name} {term!r} is in {count:,} documents; by chance it would be in {chance:,.1f}{same}",
+                    "texts with much in common, such as boilerplate or copies: lookups near them read more; take "
+                    "boilerplate out before fingerprinting, or group the copies",
+                )
+            )
+    return findings
+
+
+def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:
+    try:
+        return from_hex((values.get(name) or [""])[0])
+    except (InvalidInputError, TypeError):
+        return None
+
+
+def _text(hit: Mapping[str, Any], text_fields: Sequence[str]) -> str | None:
+    try:
+        return read_text(hit.get("_source") or hit.get("fields") or {}, text_fields)
+    except InvalidInputError:
+        return None
+
+
+def _share(part: Sequence[Any], whole: Sequence[Any]) -> str:
+    return f"{len(part):,} of {len(whole):,} sampled documents"

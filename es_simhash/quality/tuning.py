@@ -1,0 +1,260 @@
+"""
+What schemes and distances would find in texts like the user's own: edits of known kind are made to a sample of them.
+
+Pure: texts come in, figures go out. How the sample is drawn is the business of ``flows.tune``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.hashing import Scheme, fingerprint_array
+from es_simhash.index.allpairs import distances_between, near_pairs
+from es_simhash.index.presets import PRESETS
+from es_simhash.quality.edits import EDITS
+from es_simhash.quality.similarities import pair_similarities
+
+__all__ = [
+    "DISTANCES",
+    "Edited",
+    "PresetFigures",
+    "SchemeFigures",
+    "Tuning",
+    "inject",
+    "measure_preset",
+    "measure_scheme",
+    "recommend",
+]
+
+DISTANCES = (0, 3, 5, 8, 10, 12)
+"""The distances, in bits, that figures are given for."""
+
+_SAME_TEXT = 0.5
+"""Two sampled texts at least this similar are related: finding one by the other is no mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """
+    A sample of texts and edited copies of them.
+
+    Attributes:
+        originals:
+            The texts.
+        copies:
+            The edited copies.
+        origins:
+            For each copy the position of its original.
+        kinds:
+            For each copy the kind of its edit.
+        similarity:
+            Shingle Jaccard similarity of each copy and its original.
+    """
+
+    originals: tuple[str, ...]
+    copies: tuple[str, ...]
+    origins: NDArray[np.int64]
+    kinds: tuple[str, ...]
+    similarity: NDArray[np.float64]
+
+
+def inject(texts: Sequence[str], *, seed: int = 0) -> Edited:
+    """
+    Return *texts* with one edited copy of each kind that applies; the same for the same seed.
+    """
+    chance = Random(seed)
+    copies, origins, kinds = [], [], []
+    for place, text in enumerate(texts):
+        for kind, edit in EDITS.items():
+            changed = edit(text, chance)
+            if changed is not None and changed != text:
+                copies.append(changed)
+                origins.append(place)
+                kinds.append(kind)
+    owners = np.array(origins, np.int64)
+    both = [*texts, *copies]
+    similarity, _ = pair_similarities(both, owners, np.arange(len(texts), len(both)))
+    return Edited(tuple(texts), tuple(copies), owners, tuple(kinds), similarity)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeFigures:
+    """
+    What a scheme finds at a distance, before verification.
+
+    Attributes:
+        scheme:
+            The scheme.
+        max_distance:
+            The distance in bits.
+        recall:
+            Share of the edited copies within it; ``None`` without copies.
+        by_edit:
+            The same by kind of edit.
+        unrelated:
+            Documents of the whole index expected within it of a text they have nothing to do with.
+        precision:
+            Share of what a lookup returns that is the edited copy, if there is one.
+    """
+
+    scheme: str
+    max_distance: int
+    recall: float | None
+    by_edit: Mapping[str, float]
+    unrelated: float
+    precision: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PresetFigures:
+    """
+    What a preset finds, verified.
+
+    Attributes:
+        preset:
+            Its name.
+        max_distance, similarity:
+            Its distance in bits and its bound.
+        recall:
+            Share of the edited copies that it reports.
+        recall_above_bound:
+            The same among the copies whose similarity is at or above the bound: what the distance alone costs.
+        unrelated:
+            Documents expected to be fetched for verification and dropped, at each lookup.
+        candidates, milliseconds:
+            The planner's estimate for a lookup; ``None`` without an index.
+    """
+
+    preset: str
+    max_distance: int
+    similarity: float
+    recall: float | None
+    recall_above_bound: float | None
+    unrelated: float
+    candidates: float | None = None
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """
+    Figures for texts like those of an index, and what they recommend.
+
+    Attributes:
+        index:
+            Where the sample is from.
+        documents:
+            Documents with a text there.
+        sampled:
+            How many were drawn.
+        copies:
+            Edited copies made, by kind.
+        similarity:
+            Their mean similarity to the original, by kind.
+        schemes:
+            Figures by scheme and distance.
+        presets:
+            Figures by preset, for the scheme that the index has, or the preset's own.
+        recommended:
+            Name of the cheapest preset that reports nearly as many copies as the best one; ``None`` without copies.
+        notes:
+            What to know about the figures.
+    """
+
+    index: str
+    documents: int
+    sampled: int
+    copies: Mapping[str, int]
+    similarity: Mapping[str, float]
+    schemes: tuple[SchemeFigures, ...]
+    presets: tuple[PresetFigures, ...]
+    recommended: str | None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
+
+
+def measure_scheme(edited: Edited, scheme: Scheme, *, documents: int) -> list[SchemeFigures]:
+    """
+    Return what *scheme* finds at each of the distances.
+
+    Args:
+        edited:
+            The sample.
+        scheme:
+            A scheme that takes text.
+        documents:
+            Documents in the whole index, for what a lookup there would return.
+    """
+    distance, unrelated = _measure(edited, scheme, documents)
+    figures = []
+    for wanted in DISTANCES:
+        found = distance <= wanted
+        recall = float(found.mean()) if found.size else None
+        by_edit = {
+            kind: float(found[[each == kind for each in edited.kinds]].mean()) for kind in dict.fromkeys(edited.kinds)
+        }
+        figures.append(
+            SchemeFigures(
+                str(scheme), wanted, recall, by_edit, unrelated[wanted], _precision(recall, unrelated[wanted])
+            )
+        )
+    return figures
+
+
+def measure_preset(edited: Edited, name: str, scheme: Scheme, *, documents: int) -> PresetFigures:
+    """
+    Return what the preset *name* reports with fingerprints of *scheme*.
+    """
+    preset = PRESETS[name]
+    distance, unrelated = _measure(edited, scheme, documents)
+    near = distance <= preset.max_distance
+    similar = edited.similarity >= preset.similarity
+    recall = float((near & similar).mean()) if near.size else None
+    above = float(near[similar].mean()) if similar.any() else None
+    at = preset.max_distance
+    return PresetFigures(name, at, preset.similarity, recall, above, unrelated[at])
+
+
+def recommend(figures: Sequence[PresetFigures]) -> str | None:
+    """
+    Return the strictest preset whose recall is within 0.02 of the best one's.
+    """
+    known = [each for each in figures if each.recall is not None]
+    if not known:
+        return None
+    best = max(each.recall or 0.0 for each in known)
+    return next(each.preset for each in known if (each.recall or 0.0) >= best - 0.02)
+
+
+def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np.int64], dict[int, float]]:
+    """
+    Return the distance of each copy to its original, and unrelated documents expected within each distance.
+
+    Unrelated are pairs of sampled texts below a similarity of one half.
+    """
+    values, known = fingerprint_array([*edited.originals, *edited.copies], scheme=scheme)
+    count = len(edited.originals)
+    distance = distances_between(values[edited.origins], values[count:]).astype(np.int64)
+    distance[~(known[edited.origins] & known[count:])] = 65
+    places = np.flatnonzero(known[:count])
+    counts = np.zeros(max(DISTANCES) + 1)
+    for pairs in near_pairs(values[places], max(DISTANCES)):
+        jaccard, _ = pair_similarities(edited.originals, places[pairs.left], places[pairs.right])
+        wrong = jaccard < _SAME_TEXT
+        counts += np.bincount(pairs.distance[wrong], minlength=counts.size)
+    # Each pair of the sample stands for two lookups, of count - 1 others each.
+    share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
+    return distance, {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
+
+
+def _precision(recall: float | None, unrelated: float) -> float | None:
+    return None if not recall else recall / (recall + unrelated)
