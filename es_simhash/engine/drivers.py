@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any, TypeVar
 
 from es_simhash.engine.dialects import Dialect
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, StreamClosed, Together, Wait
 
 __all__ = ["run", "run_async", "stream", "stream_async"]
 
@@ -27,18 +27,24 @@ def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None
     """
     answer: Any = None
     failure: BaseException | None = None
+    is_closed = False
     while True:
         try:
             request = flow.send(answer) if failure is None else flow.throw(failure)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
+        except StreamClosed:
+            raise GeneratorExit from None
         answer = failure = None
         try:
-            if isinstance(request, Emit):
-                yield request.item
-            else:
+            if not isinstance(request, Emit):
                 answer = _perform(request, client, dialect)
-        except BaseException as error:  # noqa: BLE001 -- the flow decides, also on GeneratorExit
+            elif not is_closed:
+                yield request.item
+        except GeneratorExit:
+            # Thrown on as it is, Python would close a flow within the flow, which then could not yield a last call.
+            is_closed, failure = True, StreamClosed()
+        except BaseException as error:  # noqa: BLE001 -- the flow decides
             failure = error
 
 
@@ -100,6 +106,7 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
     answer: Any = None
     failure: BaseException | None = None
     cancelled: BaseException | None = None
+    is_closed = False
     while True:
         try:
             request = flow.send(answer) if failure is None else flow.throw(failure)
@@ -108,17 +115,22 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
                 raise cancelled from None
             result.append(stop.value)
             return
+        except StreamClosed:
+            raise GeneratorExit from None
         answer, failure, cancelled = None, cancelled, None
         if failure is not None:  # what was opened is known to the flow now; this request is never sent
             continue
         try:
             if isinstance(request, Emit):
-                yield request.item
+                if not is_closed:
+                    yield request.item
             elif isinstance(request, Call) and request.opens:
                 answer, cancelled = await _open_async(request, client, dialect)
             else:
                 answer = await _perform_async(request, client, dialect)
-        except BaseException as error:  # noqa: BLE001 -- the flow decides, also on CancelledError and GeneratorExit
+        except GeneratorExit:
+            is_closed, failure = True, StreamClosed()
+        except BaseException as error:  # noqa: BLE001 -- the flow decides, also on CancelledError
             failure = error
 
 

@@ -180,6 +180,7 @@ class _Work:
         yield from refresh(self._index)
         self._total = (yield Call("count", {"index": self._index, "body": {"query": self._query}}))["count"]
         self._began = yield Compute(time.monotonic)
+        yield from self._check_source()
         body = {"query": self._query, "_source": self._source, "seq_no_primary_term": True}
         yield from self._pass(body, self._options.page, self._handle)
         for _ in range(0 if self._options.dry_run else PASSES):
@@ -192,6 +193,12 @@ class _Work:
         if not self._options.dry_run:
             yield from refresh(self._index)
         yield Emit(self._progress(is_done=True))
+
+    def _check_source(self) -> Flow[None]:
+        mappings = yield Call("get_mapping", {"index": self._index})
+        for name, held in mappings.items():
+            if (held.get("mappings") or {}).get("_source", {}).get("enabled", True) in (False, "false"):
+                raise MappingError(f"index {name!r} keeps no _source, so no text can be read: index its documents anew")
 
     def _pass(self, body: Mapping[str, Any], page: int, handle: Any) -> Flow[None]:
         reasons = yield from read_slices(self._index, body, handle, page=page, slices=self._options.slices)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Call", "Compute", "Emit", "Flow", "Request", "Together", "Wait", "error_text", "status_of"]
+__all__ = ["Call", "Compute", "Emit", "Flow", "Request", "StreamClosed", "Together", "Wait", "error_text", "status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,10 @@ def _told(error: BaseException, name: str) -> Any:
         return getattr(error, name, None)
     except Exception:  # noqa: BLE001 -- the exception at hand matters, not its attribute
         return None
+
+
+class StreamClosed(BaseException):
+    """The caller wants no more of a stream; thrown into its flow, which may still give things back."""
 
 
 def status_of(error: BaseException) -> int | None:

@@ -41,7 +41,7 @@ def read_slices(index: Index, body: Mapping[str, Any], handle: Handle, *, page: 
             Number of slices read at once.
     """
     try:
-        opened = yield Call("open_point_in_time", {"index": index, "keep_alive": KEEP_ALIVE})
+        opened = yield Call("open_point_in_time", {"index": index, "keep_alive": KEEP_ALIVE}, opens=True)
     except Exception as error:
         if status_of(error) not in (400, 403, 404, 405):
             raise

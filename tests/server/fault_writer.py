@@ -1,0 +1,31 @@
+"""
+A writer in a process of its own, to be killed: ingests numbered documents, or backfills. Run by the fault tests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from es_simhash import SimHashClient
+
+
+def main(product, url, job, index, file, *rest):
+    """Do *job* with the documents in *file*, one JSON object a line."""
+    if product == "opensearch":
+        from opensearchpy import OpenSearch as Client
+    else:
+        from elasticsearch import Elasticsearch as Client
+    simhash = SimHashClient(Client([url]))
+    if job == "ingest":
+        documents = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
+        for report in simhash.ingest(index, documents, max_distance=int(rest[0])):
+            assert report.action in ("written", "tagged"), report
+    else:
+        for _ in simhash.backfill(index, text_field="body", page=20, checkpoint=file):
+            pass
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

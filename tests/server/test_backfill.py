@@ -1,0 +1,137 @@
+"""Fingerprints for documents that are there already, on real servers."""
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError, fingerprint, fingerprint_fields
+from tests.server.test_dedup import held, numbered, texts
+from tests.server.test_lookup import ONE_SHARD, open_contexts, send_lines
+
+SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
+
+
+def put(server, index, documents):
+    lines = []
+    for document in documents:
+        rest = dict(document)
+        lines += [{"index": {"_index": index, "_id": rest.pop("_id")}}, rest]
+    send_lines(server, lines)
+
+
+def assert_all_right(documents):
+    """Every document carries the fingerprint of its present text, or none."""
+    for source in documents.values():
+        wanted = fingerprint_fields(fingerprint(source["body"]))
+        held_fields = source.get("simhash")
+        if wanted:
+            assert {name: held_fields[name] for name in wanted["simhash"]} == wanted["simhash"]
+        else:
+            assert held_fields is None
+
+
+def test_an_index_without_our_fields(server, index, simhash):
+    """The fields are added, every slice is read, the user's own fields stay, and the second run writes nothing."""
+    server.request("PUT", f"/{index}", {"settings": SHARDS})
+    documents = [*numbered(texts(400)), {"_id": "blank", "body": "…"}]
+    put(server, index, documents)
+    with pytest.raises(MappingError):
+        list(simhash.backfill(index, text_field="body", dry_run=True))
+    reports = list(simhash.backfill(index, text_field="body", page=50, slices=3))
+    last = reports[-1]
+    assert (last.total, last.seen, last.changed, last.stale, last.failed) == (401, 401, 400, 0, 0)
+    assert last.is_done
+    found = held(server, index)
+    assert_all_right(found)
+    assert [found[f"{n:05d}"]["n"] for n in range(400)] == list(range(400))
+    assert list(simhash.backfill(index, page=50))[-1].changed == 0
+    assert simhash.find_near_dups(index, documents[0]["body"])[0].id == "00000"
+    assert open_contexts(server) == 0
+
+
+def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
+    """After partial updates made elsewhere: text changed, text emptied, fingerprint tampered with."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, numbered(texts(60))))
+    server.request("POST", f"/{index}/_refresh")
+    new = texts(1, seed=8)[0]
+    changes = {"00001": {"body": new}, "00002": {"body": "…"}, "00003": {"simhash": {"block1": "beef"}}}
+    lines = []
+    for id_, doc in changes.items():
+        lines += [{"update": {"_index": index, "_id": id_}}, {"doc": doc}]
+    send_lines(server, lines)
+    [*_, shown] = simhash.backfill(index, dry_run=True)
+    assert (shown.changed, shown.stale, shown.seconds_left > 0) == (3, 3, True)
+    [*_, last] = simhash.backfill(index)
+    assert (last.changed, last.stale) == (3, 3)
+    assert_all_right(held(server, index))
+    assert simhash.reconcile(index).failures == ()
+
+
+def test_what_others_change_meanwhile(server, index, simhash, mode):
+    """Their changes stay, and each document ends with the fingerprint of what it says at the end."""
+    if mode == "async":
+        pytest.skip("the fixture reads a whole stream at once")
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    found = texts(200)
+    put(server, index, numbered(found))
+    for number, _ in enumerate(simhash.backfill(index, text_field="body", page=40, slices=1)):
+        # The page after next is read already: these writes conflict with ours, or come after them.
+        lines = []
+        for n in range(number, 200, 17):
+            lines += [{"update": {"_index": index, "_id": f"{n:05d}"}}, {"doc": {"body": found[-n], "by": number}}]
+        if number < 5:
+            send_lines(server, lines)
+    documents = held(server, index)
+    assert_all_right(documents)
+    assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
+
+
+def test_a_checkpoint_goes_on(server, index, simhash, mode, tmp_path):
+    """What was dealt with is not written again; what was changed since is; another backfill's file is refused."""
+    if mode == "async":
+        pytest.skip("the fixture reads a whole stream at once")
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    found = texts(200)
+    put(server, index, numbered(found))
+    file = tmp_path / "checkpoint"
+    stream = simhash.backfill(index, text_field="body", page=30, slices=1, checkpoint=file)
+    assert [next(stream).changed, next(stream).changed] == [30, 60]
+    stream.close()
+    assert open_contexts(server) == 0
+    file.write_bytes(file.read_bytes() + b"cut")
+    send_lines(server, [{"update": {"_index": index, "_id": "00001"}}, {"doc": {"body": texts(1, seed=6)[0]}}])
+    [*_, last] = simhash.backfill(index, checkpoint=file)
+    assert last.changed == 200 - 60 + ("simhash" in held(server, index)["00001"])
+    assert_all_right(held(server, index))
+    other = tmp_path / "other"
+    other.write_text("my notes")
+    with pytest.raises(InvalidInputError, match="another backfill"):
+        list(simhash.backfill(index, checkpoint=other))
+    assert other.read_text() == "my notes"
+
+
+def test_what_cannot_be_done_is_named(server, index, simhash):
+    """A text that is none, and an index that keeps no source."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    put(server, index, [*numbered(texts(3)), {"_id": "odd", "body": "words"}])
+    send_lines(server, [{"index": {"_index": index, "_id": "list"}}, {"body": ["a text", "in parts"]}])
+    send_lines(server, [{"index": {"_index": index, "_id": "number"}}, {"body": 7}])
+    reports = list(simhash.backfill(index, text_field="body"))
+    assert (reports[-1].changed, reports[-1].failed) == (5, 1)
+    assert len([line for each in reports for line in each.failures if "number" in line]) == 1
+    server.request("PUT", f"/{index}-bare", {"mappings": {"_source": {"enabled": False}}, "settings": ONE_SHARD})
+    put(server, f"{index}-bare", numbered(texts(2)))
+    with pytest.raises(MappingError, match="keeps no _source"):
+        list(simhash.backfill(f"{index}-bare", text_field="body"))
+
+
+def test_another_scheme_under_a_second_prefix(server, index, make_simhash):
+    """Both are there, and lookups by the old one stay exact throughout."""
+    old, new = make_simhash(), make_simhash(prefix="words_hash", scheme="words")
+    old.create_index(index, text_field="body", settings=ONE_SHARD)
+    found = texts(50)
+    list(old.ingest(index, numbered(found)))
+    [*_, last] = new.backfill(index, text_field="body")
+    assert last.changed == 50
+    assert old.find_near_dups(index, found[7]).complete
+    assert "00007" in {each.id for each in old.find_near_dups(index, found[7])}
+    assert "00007" in {each.id for each in new.find_near_dups(index, found[7])}

@@ -1,0 +1,198 @@
+"""Writers killed, racing and refused: nothing lost, nothing doubled, and groups right after reconcile."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from es_simhash import SimHashClient
+from es_simhash.engine.embedded import embedded_server
+from tests.server.conftest import make_client
+from tests.server.servers import Server
+from tests.server.test_backfill import assert_all_right, put
+from tests.server.test_dedup import held, numbered, texts
+from tests.server.test_lookup import ONE_SHARD, send_lines
+from tests.server.test_reconcile import expected_groups, told_groups
+
+pytestmark = pytest.mark.faults
+
+ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "2"))
+WRITER = Path(__file__).with_name("fault_writer.py")
+ROOT = Path(__file__).parents[2]
+
+
+def start(server, job, *arguments):
+    command = [sys.executable, str(WRITER), server.product, server.url, job, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def kill_and_run_again(server, chance, job, *arguments, longest=3.0):
+    """Kill the writer at random moments, then let it finish; it must not fail of itself."""
+    for _ in range(ROUNDS):
+        writer = start(server, job, *arguments)
+        time.sleep(chance.uniform(0.5, longest))
+        writer.kill()
+        writer.communicate()
+    writer = start(server, job, *arguments)
+    _, errors = writer.communicate(timeout=240)
+    assert writer.returncode == 0, errors.decode()
+
+
+def test_a_killed_writer_loses_and_doubles_nothing(server, index, sync_client, tmp_path):
+    """Started again with the same documents, until it is done."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = numbered(texts(3_000, seed=3))
+    file = tmp_path / "documents.jsonl"
+    file.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
+    kill_and_run_again(server, random.Random(1), "ingest", index, file, 3)
+    assert simhash.reconcile(index).is_settled
+    found = held(server, index)
+    assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
+    assert told_groups(found) == expected_groups(found, 3)
+
+
+def test_writers_in_any_order_come_to_one_result(server, index):
+    """Four at once, with overlapping streams in different orders."""
+    documents = numbered(texts(400, seed=5))
+    results = []
+    for run in range(2):
+        name = f"{index}-{run}"
+        client = make_client(server)
+        SimHashClient(client).create_index(name, text_field="body", settings=ONE_SHARD)
+        failures = []
+
+        def write(number, run=run, name=name, failures=failures):
+            own = [document for n, document in enumerate(documents) if number in (n % 4, (n + run + 1) % 4)]
+            random.Random(10 * run + number).shuffle(own)
+            with make_client(server) as mine:
+                failures += [r for r in SimHashClient(mine).ingest(name, own, max_distance=3) if r.action == "refused"]
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert SimHashClient(client).reconcile(name).is_settled
+        found = held(server, name)
+        assert told_groups(found) == expected_groups(found, 3)
+        results.append(told_groups(found))
+        client.close()
+    assert results[0] == results[1]
+    assert len(results[0]) == 400
+
+
+def test_a_poisoned_document_in_each_batch(server, index, simhash, monkeypatch):
+    """Everything else is written and grouped, and each failure is named."""
+    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 25)
+    mappings = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    documents = numbered(texts(200, seed=6))
+    for n in range(3, 200, 25):
+        documents[n]["n"] = "poison"
+    reports = list(simhash.ingest(index, documents, max_distance=8))
+    refused = [report for report in reports if report.action == "refused"]
+    assert [report.position for report in refused] == list(range(3, 200, 25))
+    assert all("poison" in report.reason for report in refused)
+    found = held(server, index)
+    assert len(found) == 200 - len(refused)
+    assert told_groups(found) == expected_groups(found, 8)
+
+
+def test_an_index_that_is_read_only_for_a_while(server, index, simhash, monkeypatch):
+    """What is refused meanwhile is reported, and is written when it is given again."""
+    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 20)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = numbered(texts(120, seed=7))
+
+    def source():
+        for n, document in enumerate(documents):
+            if n in (50, 90):
+                server.request("PUT", f"/{index}/_settings", {"index.blocks.write": n == 50})
+            yield document
+
+    refused = [
+        report.position for report in simhash.ingest(index, source(), max_distance=8) if report.action == "refused"
+    ]
+    assert refused
+    reports = list(simhash.ingest(index, [documents[n] for n in refused]))
+    assert all(report.action != "refused" for report in reports)
+    simhash.reconcile(index)
+    found = held(server, index)
+    assert len(found) == 120
+    assert told_groups(found) == expected_groups(found, 8)
+
+
+def test_a_tiny_write_queue():
+    """Bulk requests refused with 429 for some of their documents: all are written in the end."""
+    settings = {"thread_pool.write.queue_size": 1, "thread_pool.write.size": 1, "node.processors": 1}
+    with embedded_server("opensearch", settings=settings) as embedded:
+        server = Server("opensearch", embedded.version, embedded.url, embedded)
+        shards = {"number_of_shards": 8, "number_of_replicas": 0}
+        client = make_client(server)
+        SimHashClient(client).create_index("queue", text_field="body", settings=shards)
+        reports = []
+
+        def write(number):
+            with make_client(server) as mine:
+                own = [{**d, "_id": f"{number}-{d['_id']}"} for d in numbered(texts(300, seed=number))]
+                reports.extend(SimHashClient(mine).ingest("queue", own, max_distance=3))
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(reports) == 1_200
+        assert {report.action for report in reports} <= {"written", "tagged"}
+        SimHashClient(client).reconcile("queue")
+        found = held(server, "queue")
+        assert len(found) == 1_200
+        assert told_groups(found) == expected_groups(found, 3)
+        client.close()
+
+
+def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
+    """Every document ends with the fingerprint of its present text, and nobody's change is lost."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    found = texts(1_500, seed=8)
+    put(server, index, numbered(found))
+    is_done = threading.Event()
+    changed = {}
+
+    def change():
+        chance = random.Random(9)
+        while not is_done.is_set():
+            n = chance.randrange(1_500)
+            body = {"body": found[chance.randrange(1_500)], "by": "another"}
+            send_lines(
+                server, [{"update": {"_index": index, "_id": f"{n:05d}", "retry_on_conflict": 9}}, {"doc": body}]
+            )
+            changed[f"{n:05d}"] = body["body"]
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    chance = random.Random(2)
+    file = tmp_path / "checkpoint"
+    try:
+        for _ in range(ROUNDS):
+            writer = start(server, "backfill", index, file)
+            time.sleep(chance.uniform(0.7, 3.0))
+            writer.kill()
+            writer.communicate()
+    finally:
+        is_done.set()
+        thread.join()
+    kill_and_run_again(server, chance, "backfill", index, file, longest=2.0)
+    documents = held(server, index)
+    assert len(documents) == 1_500
+    assert_all_right(documents)
+    assert changed
+    assert all(documents[id_]["body"] == body and documents[id_]["by"] == "another" for id_, body in changed.items())
