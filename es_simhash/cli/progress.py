@@ -51,7 +51,8 @@ class Tracker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if not self._progress.disable:  # rich 13 ends one that was never shown with an empty line
+            self._progress.stop()
 
     @property
     def seconds(self) -> float:
