@@ -56,14 +56,10 @@ mappings: $(VENV)/.dev ## Write mappings/ anew
 docs: $(VENV)/.dev ## Write docs/cli.md anew
 	$(BIN)/python tools/generate_cli_docs.py
 
-# Old clients warn of what newer Pythons deprecate: not ours to mend, so warnings are no errors here.
-compat: $(VENV)/.made ## The tests that need servers, with the oldest clients and older servers
-	$(PYTHON) -m venv $(VENV)/compat
-	$(VENV)/compat/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
-	  'elasticsearch==8.12.*' 'opensearch-py==2.4.*'
-	ES_SIMHASH_TEST_VERSIONS=opensearch-2.19.1,elasticsearch-8.19.21 \
-	  $(VENV)/compat/bin/python -m pytest -W default tests/server
+# With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
+compat: $(VENV)/.made ## Old and new Pythons, clients and servers; writes COMPATIBILITY.md. Takes an hour
+	$(BIN)/python tools/compat.py --write
 
 clean: ## Take away what was made here
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .compat build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
