@@ -23,6 +23,7 @@ from es_simhash.flows.groups import Group, Pair
 from es_simhash.flows.ingest import Written
 from es_simhash.flows.manage import IndexCheck, Removal
 from es_simhash.flows.reconcile import Reconciled
+from es_simhash.flows.verify import Verification
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -49,11 +50,13 @@ from es_simhash.index.mapping import (
 )
 from es_simhash.index.nearby import distinct
 from es_simhash.index.plan import Landscape, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from es_simhash.index.presets import PRESETS, Preset, get_preset
 from es_simhash.index.query import build_query
 from es_simhash.index.rescore import NearDup, NearDups, rescore
 
 __all__ = [
     "DEFAULT_SCHEME",
+    "PRESETS",
     "AsyncSimHashClient",
     "BackfillProgress",
     "Deduped",
@@ -72,6 +75,7 @@ __all__ = [
     "NearDups",
     "Pair",
     "PlanEstimate",
+    "Preset",
     "Problem",
     "Reconciled",
     "Removal",
@@ -81,6 +85,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Verification",
     "Written",
     "block_terms",
     "build_component_template",
@@ -96,6 +101,7 @@ __all__ = [
     "fingerprint_fields",
     "fingerprints",
     "from_hex",
+    "get_preset",
     "get_scheme",
     "hamming_distance",
     "make_plan",

@@ -1,0 +1,195 @@
+"""Verification, explain, doctor and tune on real servers, sync and async."""
+
+import json
+
+import pytest
+
+from es_simhash import InvalidInputError, Verification, fingerprint_fields
+from es_simhash.hashing import fingerprint
+
+BASE = (
+    "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
+    "Residents had asked for a crossing for twenty years, and the mayor called the vote a victory for patience. "
+    "Work is to begin in spring and to last eighteen months, during which the ferry will run every half hour."
+)
+EDITED = BASE.replace("Tuesday", "Wednesday")
+LONGER = BASE + " Read more in the printed edition, and write to us about the bridges in your own neighbourhood."
+OTHER = "Nobody expected the harbour to freeze in October, least of all the crew of the small blue ferry."
+ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
+TEXTS = {"same": BASE.upper(), "edited": EDITED, "longer": LONGER, "other": OTHER}
+
+
+def send(server, index, documents):
+    lines = [line for name, source in documents.items() for line in ({"index": {"_id": name}}, source)]
+    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    answer = server.request("POST", f"/{index}/_bulk?refresh=true", body)
+    assert not answer["errors"], answer["items"][:1]
+
+
+def fingerprinted(text, **more):
+    return {"body": text, **fingerprint_fields(fingerprint(text)), **more}
+
+
+@pytest.fixture
+def filled(server, index, simhash):
+    """An index with four texts."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    send(server, index, {name: fingerprinted(text) for name, text in TEXTS.items()})
+    return index
+
+
+def test_verification_orders_by_similarity_and_drops_below_the_bound(filled, simhash):
+    """True keeps 0.8 and more; a number is another bound; max_distance still says what is looked at."""
+    found = simhash.find_near_dups(filled, BASE, max_distance=40, verify=True)
+    assert [each.id for each in found] == ["same", "edited"]
+    assert found[0].similarity == 1.0
+    assert 0.8 <= found[1].similarity < 1
+    assert found.unverified == ()
+    found = simhash.find_near_dups(filled, BASE, max_distance=40, verify=0.5)
+    assert [each.id for each in found] == ["same", "edited", "longer"]
+    assert found[2].containment == 1.0
+    found = simhash.find_near_dups(filled, BASE, max_distance=64, verify=0, size=3)
+    assert [each.id for each in found] == ["same", "edited", "longer"]
+    assert simhash.find_near_dups(filled, BASE, max_distance=0, verify=True)[0].id == "same"
+
+
+def test_presets(filled, simhash):
+    """Each preset reports what its name says."""
+    assert [each.id for each in simhash.find_near_dups(filled, BASE, preset="identical")] == ["same"]
+    found = simhash.find_near_dups(filled, BASE, preset="similar")
+    assert found.max_distance == 12
+    assert {each.id for each in found} == {"same", "edited"}
+    assert simhash.find_near_dups(filled, BASE, preset="near", verify=False, max_distance=64).max_distance == 64
+    with pytest.raises(InvalidInputError, match="identical, near, similar"):
+        simhash.find_near_dups(filled, BASE, preset="exact")
+
+
+def test_verification_of_a_document_and_of_many(filled, simhash):
+    """The text of a document is read from the index; a batch is verified together, and errors stay values."""
+    found = simhash.find_near_dups_of(filled, "same", max_distance=40, verify=0.5)
+    assert [each.id for each in found] == ["edited", "longer"]
+    answers = simhash.find_near_dups_many(filled, [OTHER, " ", 7, EDITED], max_distance=40, verify=True)
+    assert [each.id for each in answers[0]] == ["other"]
+    assert len(answers[1]) == 0
+    assert isinstance(answers[2], TypeError)
+    assert [each.id for each in answers[3]] == ["edited", "same"]
+
+
+def test_verification_by_a_function(filled, simhash):
+    """Texts may come from elsewhere; one that is not there is said so, and its near-duplicate kept, last."""
+    held = {"same": BASE, "edited": OTHER}
+    found = simhash.find_near_dups(filled, BASE, max_distance=20, verify=lambda each: held.get(each.id))
+    assert [(each.id, each.similarity) for each in found] == [("same", 1.0), ("longer", None)]
+    assert len(found.unverified) == 1
+    assert "'longer'" in found.unverified[0]
+
+
+def test_what_cannot_be_verified(server, filled, simhash):
+    """A deleted text, a redacted one and a list of numbers do not drop a near-duplicate; a text is needed to ask."""
+    redacted = fingerprinted(BASE) | {"body": "REDACTED"}
+    send(server, filled, {"redacted": redacted, "empty": fingerprint_fields(fingerprint(BASE))})
+    found = simhash.find_near_dups(filled, BASE, max_distance=3, verify=True)
+    assert [each.id for each in found] == ["same", "empty", "redacted"]
+    assert [each.similarity for each in found] == [1.0, None, None]
+    assert len(found.unverified) == 2
+    assert "redacted" in " ".join(found.unverified)
+    assert "no text in body" in " ".join(found.unverified)
+    with pytest.raises(InvalidInputError, match="ask with a text"):
+        simhash.find_near_dups(filled, fingerprint=1, verify=True)
+    with pytest.raises(InvalidInputError, match="cannot be compared"):
+        simhash.find_near_dups_of(filled, "empty", max_distance=3, verify=True)
+
+
+def test_verification_without_source(server, index, simhash):
+    """Stored fields serve where _source is off; what ignore_above left out is named."""
+    mappings = {
+        "_source": {"enabled": False},
+        "properties": {"body": {"type": "keyword", "store": True, "index": False, "ignore_above": 400}},
+    }
+    simhash.create_index(index, text_field="body", mappings=mappings, settings=ONE_SHARD)
+    send(server, index, {"same": fingerprinted(BASE), "cut": fingerprinted(BASE + "!" * 200)})
+    found = simhash.find_near_dups(index, BASE, verify=True)
+    assert [(each.id, each.similarity) for each in found] == [("same", 1.0), ("cut", None)]
+    assert "ignore_above" in found.unverified[0]
+
+
+def test_verification_needs_to_know_the_field(server, index, simhash):
+    """An index that records no text field is asked with one."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    send(server, index, {"same": fingerprinted(BASE)})
+    with pytest.raises(InvalidInputError, match="text_field"):
+        simhash.find_near_dups(index, BASE, verify=True)
+    assert simhash.find_near_dups(index, BASE, verify=Verification(text_field="body"))[0].similarity == 1.0
+
+
+def test_explain_documents(filled, simhash):
+    """Two documents are compared by id."""
+    found = simhash.explain(filled, "same", "edited")
+    assert found.distance == len(found.differing_bits) > 0
+    assert "near" in found.presets
+    assert {part.text for part in found.diff.excerpts[0]} & {"Wednesday"} or found.diff.excerpts
+    with pytest.raises(InvalidInputError, match="there is none"):
+        simhash.explain(filled, "same", "nothing")
+
+
+def test_doctor_finds_what_is_wrong(server, filled, simhash):
+    """A healthy index has no error; each fault that is put in is found, and named with what to do."""
+    healthy = simhash.doctor(filled)
+    assert healthy.is_healthy
+    assert healthy.sampled == 4
+    assert healthy.fingerprinted == 4
+    assert [row["max_distance"] for row in healthy.forecast] == [0, 3, 5, 8, 10, 12]
+    stale = fingerprinted(BASE) | {"body": OTHER}
+    shouted = fingerprinted(BASE)
+    shouted["simhash"] = shouted["simhash"] | {"fingerprint": "ABCDEFABCDEFABCD"}
+    rounded = fingerprinted(LONGER)
+    rounded["simhash"] = rounded["simhash"] | {"value": int(float(rounded["simhash"]["value"])) + 2048}
+    faults = {
+        "stale": stale,
+        "shouted": shouted,
+        "rounded": rounded,
+        "forgotten": {"body": BASE},
+        "short": fingerprinted("too short"),
+        **{f"copy{number}": fingerprinted(OTHER) for number in range(200)},
+    }
+    send(server, filled, faults)
+    found = simhash.doctor(filled)
+    topics = {each.topic: each for each in found.findings}
+    assert {"stale", "broken", "numbers", "missing", "short", "hot"} <= topics.keys()
+    assert not found.is_healthy
+    assert "'stale'" in topics["stale"].message
+    assert "backfill" in topics["missing"].advice
+    assert found.findings[0].severity == "error"
+    assert found.to_dict()["healthy"] is False
+    assert simhash.doctor(filled, sample=3).sampled == 3
+
+
+def test_doctor_of_a_dynamic_mapping(server, index, simhash):
+    """Fields that the server mapped by itself are the first thing to mend, and the rest is left alone."""
+    send(server, index, {"1": fingerprinted(BASE)})
+    found = simhash.doctor(index)
+    assert not found.is_healthy
+    assert {each.topic for each in found.findings} == {"mapping"}
+    assert "'keyword'" in found.findings[0].message
+
+
+def test_tune(filled, simhash):
+    """A sample larger than the index is the index; nothing is written."""
+    found = simhash.tune(filled, sample=100)
+    assert found.sampled == 4
+    assert found.documents == 4
+    assert found.recommended in {"identical", "near", "similar"}
+    assert {each.scheme for each in found.schemes} == {"shingles-2", "words-1"}
+    assert "100" in found.notes[0]
+    assert found.copies["boilerplate after"] == 4
+    assert all(each.recall is not None and each.milliseconds is not None for each in found.presets)
+    with pytest.raises(InvalidInputError, match="no document sampled"):
+        simhash.tune(filled, text_field="title")
+
+
+def test_tune_without_our_fields(server, index, simhash):
+    """An index that has no fingerprints yet can be tuned for."""
+    send(server, index, {name: {"body": text} for name, text in TEXTS.items()})
+    assert simhash.tune(index, text_field="body").sampled == 4
+    with pytest.raises(InvalidInputError, match="text_field="):
+        simhash.tune(index)
