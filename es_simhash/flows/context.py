@@ -54,7 +54,7 @@ class Context:
     clock: Callable[[], float] = lambda: 0.0
     _learnt: dict[str, tuple[float, IndexSettings]] = field(default_factory=dict)
     _landscapes: dict[str, tuple[float, Landscape]] = field(default_factory=dict)
-    _limits: dict[str, Limits] = field(default_factory=dict)
+    _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         """Return whether *scheme* is one that the caller asked for."""
@@ -83,12 +83,13 @@ class Context:
         self._landscapes[_key(index)] = (self.clock(), landscape)
 
     def limits(self, index: Index) -> Limits:
-        """Return what the server is known to allow queries of *index*."""
-        return self._limits.get(_key(index), Limits())
+        """Return what the server is known to allow queries of *index*; what it refused long ago is tried again."""
+        when, limits = self._limits.get(_key(index), (0.0, Limits()))
+        return limits if self.clock() - when < SURVEYED_SECONDS else Limits()
 
     def learn_limits(self, index: Index, limits: Limits) -> None:
         """Remember *limits*, beside those that were learnt before."""
-        self._limits[_key(index)] = limits.within(self.limits(index))
+        self._limits[_key(index)] = (self.clock(), limits.within(self.limits(index)))
 
     def forget(self) -> None:
         """Forget everything learnt, after a mapping was changed."""
@@ -203,6 +204,9 @@ def agree(answer: Mapping[str, Any], context: Context) -> IndexSettings:
             raise _mismatch(name, settings.scheme, "this client", context.wanted)
     # A script fails on a shard whose index does not map the copy it reads.
     settings = replace(found[first], value=all(each.value for each in found.values()))
+    # The largest default finds what any of them promises.
+    recorded = [each.max_distance for each in found.values() if each.max_distance is not None]
+    settings = replace(settings, max_distance=max(recorded, default=None))
     # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
     return replace(settings, scheme=context.wanted) if isinstance(context.wanted, Scheme) else settings
 

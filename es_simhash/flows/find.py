@@ -62,6 +62,7 @@ def verified(
     settings: IndexSettings,
     options: Options,
 ) -> Flow[list[NearDups]]:
+    """Return the answers in *found*, each verified against its text where the caller asked for that."""
     if options.verification is None:
         return list(found)
     known = [text for text in texts if text is not None]
@@ -72,6 +73,7 @@ def verified(
 
 
 def survey_for(context: Context, index: Index, settings: IndexSettings, options: Options) -> Flow[Landscape]:
+    """Return what a plan is to go by; nothing is asked where the caller names the plan."""
     if options.plan is not None:
         return Landscape()
     return (yield from survey(context, index, effective_distance(settings, options)))

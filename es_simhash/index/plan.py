@@ -107,6 +107,10 @@ class LookupPlan:
         max_terms:
             Most values in one ``terms`` list; longer ones are split, which keeps the count, since a block is in one
             part at most.
+
+    Raises:
+        TypeError: If max_distance is not an int.
+        InvalidInputError: If max_distance is out of range, or the clauses asked for would lose near-duplicates.
     """
 
     max_distance: int
@@ -114,6 +118,15 @@ class LookupPlan:
     minimum_should_match: int
     script: bool = False
     max_terms: int = DEFAULT_MAX_TERMS
+
+    def __post_init__(self) -> None:
+        check_max_distance(self.max_distance)
+        most = minimum_should_match(self.max_distance, self.radii)
+        if not 0 <= self.minimum_should_match <= most:
+            raise InvalidInputError(
+                f"minimum_should_match {self.minimum_should_match} of radii {self.radii} would lose near-duplicates at "
+                f"distance {self.max_distance}: give at most {most}, or let make_plan work it out"
+            )
 
     @property
     def is_scan(self) -> bool:

@@ -14,7 +14,9 @@ from es_simhash import (
 )
 from es_simhash.engine.drivers import stream
 from es_simhash.flows.context import Context, agree
-from es_simhash.flows.find import find, find_many, find_of, scan
+from es_simhash.flows.find import find, scan
+from es_simhash.flows.find_many import find_many
+from es_simhash.flows.find_of import find_of
 from es_simhash.flows.lookup import NEXT_PAGE, Options
 from es_simhash.index.plan import Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
@@ -473,7 +475,7 @@ def test_many_keep_their_order_and_their_failures():
 
 def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
     """The others of its batch have their answers."""
-    from es_simhash.flows import find as module
+    from es_simhash.flows import find_many as module
 
     def one(text, scheme):
         if text == "bad":
@@ -491,6 +493,50 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
     for first, second in [(True, False), (False, True)]:
         answer = {"a": {"mappings": build_mapping(value=first)}, "b": {"mappings": build_mapping(value=second)}}
         assert agree(answer, Context()).value is False
+
+
+def test_a_multi_search_that_is_too_much_is_halved():
+    """Refused whole for its size or for load, it is asked in parts; what is too much alone fails alone."""
+
+    class Small(Index):
+        def msearch(self, body):
+            return super().msearch(body) if len(body) <= 4 else ServerError(413, "too large")
+
+    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1, 2, 3, 4], Options()), Small([0]))
+    assert [len(each) for each in found] == [1, 1, 1, 1, 1]
+    assert [call.api for call in calls].count("msearch") == 5
+
+    class Full(Index):
+        def msearch(self, body):
+            return ServerError(429, "full")
+
+    found, _, _ = drive(find_many(Context(), "i", None, [0, 1], Options()), Full([0]))
+    assert [type(each).__name__ for each in found] == ["ServerError"] * 2
+
+
+def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
+    """An error, or for whoever takes incomplete answers one that says so."""
+
+    class Nowhere(Index):
+        def get_mapping(self, index):
+            return {}
+
+    for flow in (find_many, find_of):
+        rest = (None, [0]) if flow is find_many else ("1",)
+        with pytest.raises(IncompleteSearchError, match="no index matches"):
+            drive(flow(Context(), "x*", *rest, Options()), Nowhere([]))
+        found, _, _ = drive(flow(Context(), "x*", *rest, Options(on_incomplete="return")), Nowhere([]))
+        assert (found[0] if flow is find_many else found).complete is False
+
+
+def test_what_was_refused_long_ago_is_tried_again():
+    """A script that was refused for the load of the moment is not given up for ever."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    context.learn_limits("i", Limits(scripts=False))
+    assert not context.limits("i").scripts
+    now[0] = 601.0
+    assert context.limits("i").scripts
 
 
 def test_many_fingerprints():

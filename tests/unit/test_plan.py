@@ -6,6 +6,7 @@ from es_simhash import InvalidInputError, plan_lookup
 from es_simhash.index.plan import (
     Landscape,
     Limits,
+    LookupPlan,
     explain_plan,
     make_plan,
     minimum_should_match,
@@ -102,6 +103,15 @@ def test_a_larger_index_wants_fewer_candidates():
 def test_radii_that_exclude_nothing_become_a_scan():
     """Forcing the pigeonhole at distance 4 gives a scan, not a query that loses documents."""
     assert make_plan(4, (0,)).is_scan
+
+
+def test_a_plan_made_by_hand_cannot_lose_anything():
+    """Asking for more matches than the distance allows is refused."""
+    assert LookupPlan(3, (0,), 1).minimum_should_match == 1
+    with pytest.raises(InvalidInputError, match="at most 1"):
+        LookupPlan(3, (0,), 2)
+    with pytest.raises(InvalidInputError, match="at most 0"):
+        LookupPlan(4, (0,), 1)
 
 
 @pytest.mark.parametrize("wrong", [-1, 65, 10**9])
