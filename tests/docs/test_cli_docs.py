@@ -19,8 +19,18 @@ from es_simhash.cli.manual import Manual
 ROOT = Path(__file__).parents[2]
 NAMES = [name for names in SECTIONS.values() for name in names]
 NOT_COMMANDS = {
-    "__init__", "application", "connect", "failures", "grouping", "manual", "options", "output", "progress", "records", "texts",
-}  # fmt: skip
+    "__init__",
+    "application",
+    "connect",
+    "failures",
+    "grouping",
+    "manual",
+    "options",
+    "output",
+    "progress",
+    "records",
+    "texts",
+}
 
 
 def load_tool(name):
