@@ -34,7 +34,7 @@ def test_the_examples(request, product):
         assert lines[:3] == EXPECTED
         assert lines[3] == "3 2 1 0"
         assert lines[4].startswith("a [('a', 0), ('b', ")
-        assert len(namespace["hits"]["hits"]) == 1
+        assert len(namespace["hits"]["hits"]["hits"]) == 1
         assert [bucket["key"] for bucket in namespace["largest"]["aggregations"]["groups"]["buckets"]] == ["a"]
         assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
         assert lines[-2] == "would delete b duplicates a"
