@@ -21,7 +21,7 @@ from es_simhash.cli.options import (
     scheme_options,
     server_options,
 )
-from es_simhash.cli.output import count, note, print_json, print_line, print_table
+from es_simhash.cli.output import count, print_json, print_line, print_table
 from es_simhash.cli.records import Reader
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme
@@ -97,10 +97,12 @@ def command(
     pairs up to 0.1 below.
     """
     from es_simhash.quality.evaluate import evaluate  # noqa: PLC0415 - loads numpy
+    from es_simhash.quality.plot import check_picture, plot_report  # noqa: PLC0415
     from es_simhash.quality.truth import read_truth  # noqa: PLC0415
 
+    if plot is not None:
+        check_picture(plot)
     truth = read_truth(_rows(docs), _rows(pairs), text_field=text_field)
-    note(f"{count(len(truth.ids), 'document')}, {count(len(truth.jaccard), 'known pair')}")
     distance = get_preset(preset or "similar").max_distance if max_distance is None else max_distance
     options: dict[str, Any] = {
         "preset": preset,
@@ -119,8 +121,6 @@ def command(
         with Path(pairs_out).open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in report.pairs())
     if plot is not None:
-        from es_simhash.quality.plot import plot_report  # noqa: PLC0415 - loads matplotlib
-
         plot_report(report, plot)
     if as_json:
         print_json({"preset": preset, **report.to_dict()}, indent=2)

@@ -10,9 +10,20 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 from es_simhash.quality.evaluate import Report
 
-__all__ = ["plot_report"]
+__all__ = ["check_picture", "plot_report"]
 
 _SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_picture(path: str | Path) -> None:
+    """
+    Refuse a *path* whose ending is no format that can be written.
+
+    Raises:
+        InvalidInputError: If it is not one of ``.png``, ``.svg`` and ``.pdf``.
+    """
+    if Path(path).suffix.lower() not in _SUFFIXES:
+        raise InvalidInputError(f"{shorten(str(path))} is no picture: give a name that ends in {', '.join(_SUFFIXES)}")
 
 
 def plot_report(report: Report, path: str | Path) -> None:
@@ -29,8 +40,7 @@ def plot_report(report: Report, path: str | Path) -> None:
         InvalidInputError: If the ending is another.
         MissingDependencyError: If matplotlib is not installed.
     """
-    if Path(path).suffix.lower() not in _SUFFIXES:
-        raise InvalidInputError(f"{shorten(str(path))} is no picture: give a name that ends in {', '.join(_SUFFIXES)}")
+    check_picture(path)
     try:
         # Not pyplot: it would choose a window system and keep the figure.
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra

@@ -1,0 +1,65 @@
+"""
+Similarity of texts in arrays against sets of words, spelt out.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash.index.verify import compare_texts, shingle_set
+from es_simhash.quality.similarities import pair_similarities
+from tests import reference
+
+TEXTS = st.one_of(
+    st.text(max_size=40),
+    st.text(st.sampled_from("ab c 长江. は7ไ\n"), max_size=60),
+    st.lists(st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "北京", "2024", "北", "。"]), max_size=30).map(
+        " ".join
+    ),
+)
+
+
+def shingles(text):
+    """Runs of words that are worth 15: 5 for a word, 3 for a character of a script without spaces."""
+    words = reference.words(text)
+    worth = [3 if reference.is_unspaced(word[0]) else 5 for word in words]
+    found = set()
+    for start in range(len(words)):
+        for end in range(start + 1, len(words) + 1):
+            if sum(worth[start:end]) >= 15:
+                found.add(tuple(words[start:end]))
+                break
+    return found or ({tuple(words)} if words else set())
+
+
+@given(TEXTS, TEXTS)
+def test_similarity_is_that_of_sets_of_runs_of_words(first, second):
+    """Jaccard and containment of the hashed shingles are those of the words themselves."""
+    one, other = shingles(first), shingles(second)
+    found = compare_texts(first, second)
+    assert len(shingle_set(first)) == len(one)
+    assert found.jaccard == pytest.approx(len(one & other) / max(1, len(one | other)))
+    assert found.containment == pytest.approx(len(one & other) / max(1, min(len(one), len(other))))
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=6), st.data(), st.integers(1, 40))
+def test_many_pairs_at_once(texts, data, chunk):
+    """Pairs compared in arrays, in chunks of any size, have the similarity of each pair alone."""
+    place = st.integers(0, len(texts) - 1)
+    pairs = data.draw(st.lists(st.tuples(place, place), max_size=12))
+    left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("es_simhash.quality.similarities._CHUNK", chunk)
+        jaccard, containment = pair_similarities(texts, left, right)
+    expected = [compare_texts(texts[a], texts[b]) for a, b in pairs]
+    assert jaccard.tolist() == [each.jaccard for each in expected]
+    assert containment.tolist() == [each.containment for each in expected]
+
+
+@given(TEXTS, st.integers(1, 9))
+def test_long_texts_are_read_in_pieces(text, piece):
+    """Where a long text is cut into pieces does not matter."""
+    whole = shingle_set(text * 3).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("es_simhash.hashing.characters._PIECE", piece)
+        assert shingle_set(text * 3).tolist() == whole
