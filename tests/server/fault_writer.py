@@ -14,10 +14,14 @@ from es_simhash import SimHashClient
 def main(product, url, job, index, file, *rest):
     """Do *job* with the documents in *file*, one JSON object a line."""
     if product == "opensearch":
-        from opensearchpy import OpenSearch as Client
+        from opensearchpy import OpenSearch
+
+        client = OpenSearch([url], timeout=120)
     else:
-        from elasticsearch import Elasticsearch as Client
-    simhash = SimHashClient(Client([url]))
+        from elasticsearch import Elasticsearch
+
+        client = Elasticsearch([url], request_timeout=120)
+    simhash = SimHashClient(client)
     if job == "ingest":
         documents = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
         for report in simhash.ingest(index, documents, max_distance=int(rest[0])):
