@@ -93,13 +93,22 @@ def connect(server: EmbeddedServer) -> Any:
     return Elasticsearch(server.url, request_timeout=300)
 
 
-def fill(client: Any, fingerprints: np.ndarray, *, chunk: int = 5_000) -> None:
+def fill(client: Any, fingerprints: np.ndarray) -> None:
     """
     Index one document for each of *fingerprints*, with our fields and nothing else, in one shard.
     """
     client.indices.delete(index=INDEX, ignore_unavailable=True)
     settings = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
     SimHashClient(client).create_index(INDEX, settings=settings)
+    write_documents(client, INDEX, fingerprints)
+    client.indices.put_settings(index=INDEX, body={"index": {"refresh_interval": "1s"}})
+    client.indices.flush(index=INDEX)
+
+
+def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, chunk: int = 5_000) -> None:
+    """
+    Write a document that holds our fields and nothing else for each of *fingerprints*, and refresh.
+    """
     signed = fingerprints.view(np.int64)
     for start in range(0, len(fingerprints), chunk):
         lines = []
@@ -108,14 +117,12 @@ def fill(client: Any, fingerprints: np.ndarray, *, chunk: int = 5_000) -> None:
             blocks = ",".join(f'"block{i}":"{digits[4 * i : 4 * i + 4]}"' for i in range(4))
             lines.append(f'{{"index":{{"_id":"{position}"}}}}')
             lines.append(f'{{"simhash":{{"fingerprint":"{digits}",{blocks},"value":{int(signed[position])}}}}}')
-        answer = client.bulk(index=INDEX, body="\n".join(lines) + "\n")
+        answer = client.bulk(index=index, body="\n".join(lines) + "\n")
         if answer["errors"]:
             raise RuntimeError(json.dumps(answer["items"][0]))
         if start % 100_000 == 0:
             print(f"{start:,} of {len(fingerprints):,} indexed", file=sys.stderr)
-    client.indices.put_settings(index=INDEX, body={"index": {"refresh_interval": "1s"}})
-    client.indices.refresh(index=INDEX)
-    client.indices.flush(index=INDEX)
+    client.indices.refresh(index=index)
 
 
 if __name__ == "__main__":
