@@ -106,7 +106,8 @@ def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
         values = np.zeros(len(texts), np.uint64)
         if known.any():
             used = [found for found, exists in zip(features, known.tolist(), strict=True) if exists]
-            hashes = kernels.as_hashes([value for found in used for value in hash_features(found, name, seed=seed)])
+            names = [feature for found in used for feature in found]
+            hashes = np.array(hash_features(names, name, seed=seed), np.uint64)
             weights = np.array([weight for found in used for weight in found.values()], np.uint64)
             starts = np.cumsum(counts[known]) - counts[known]
             values[known] = kernels.fold(hashes, weights, starts)
@@ -119,6 +120,5 @@ def _extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]
     if scheme.name == "keywords":
         from es_simhash.hashing.keywords import keyword_extractor  # noqa: PLC0415 - loads jieba
 
-        extract = keyword_extractor(scheme)
-        return lambda texts: list(map(extract, texts))
+        return keyword_extractor(scheme)
     return word_extractor(scheme)

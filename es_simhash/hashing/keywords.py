@@ -23,7 +23,7 @@ from es_simhash.hashing.files import scheme_file
 from es_simhash.hashing.segment import jieba_file, segmenter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from es_simhash.hashing.scheme import Scheme
 
@@ -41,6 +41,7 @@ AUTO_TOP = (20, 10, 200)
 """``top="auto"``: at least 20; one for every 10 words left after the stop words, repeats counted; at most 200."""
 
 _SCALE = 1 << 20
+_NO_KEYWORD = 1.0
 # TextRank as in jieba: words at most 4 places apart are linked, 10 rounds, damping 0.85, nouns, verbs and places.
 _SPAN = 5
 _ROUNDS = 10
@@ -48,9 +49,9 @@ _DAMPING = 0.85
 _TAGS = frozenset(("ns", "n", "vn", "v"))
 
 
-def keyword_extractor(scheme: Scheme) -> Callable[[str], dict[str, int]]:
+def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
     """
-    Return the function that maps a text to its keywords and their weights in units of 2**-20.
+    Return the function that maps texts to their keywords and the weights of these in units of 2**-20.
 
     Raises:
         SchemeError: If a file of the scheme's is missing, differs or cannot be used.
@@ -62,27 +63,29 @@ def keyword_extractor(scheme: Scheme) -> Callable[[str], dict[str, int]]:
 
         def extract_by_rank(text: str) -> dict[str, int]:
             tagged = [(word, tag in _TAGS and _is_keyword(word, stop_words)) for word, tag in words.tagged(text)]
-            return rank_words(text_rank(tagged), top, sum(kept for _, kept in tagged))
+            ranks = [(-round(rank * _SCALE), word) for word, rank in text_rank(tagged).items()]
+            return rank_words(ranks, top, sum(kept for _, kept in tagged))
 
-        return extract_by_rank
+        return lambda texts: list(map(extract_by_rank, texts))
 
-    idf, usual = _idf(scheme.digests.get("idf"), scheme_file(scheme, "idf"))
+    weights = _idf_weights(scheme.digests.get("idf"), scheme_file(scheme, "idf"), stop_words)
 
-    def extract_by_idf(text: str) -> dict[str, int]:
-        counts = Counter(word for word in words.cut(text) if _is_keyword(word, stop_words))
+    def rank_by_idf(counts: Counter[str]) -> dict[str, int]:
         # jieba divides by the number of words as well; the same for all words of a text, that changes no bit.
-        return rank_words({word: count * idf.get(word, usual) for word, count in counts.items()}, top, counts.total())
+        ranked = [(round(count * weight), word) for word, count in counts.items() if (weight := weights[word]) <= 0]
+        return rank_words(ranked, top, sum(counts[word] for _, word in ranked) if top == "auto" else 0)
 
-    return extract_by_idf
+    return lambda texts: list(map(rank_by_idf, words.count_all(texts)))
 
 
-def rank_words(weights: Mapping[str, float], top: int | str, total: int) -> dict[str, int]:
+def rank_words(words: list[tuple[int, str]], top: int | str, total: int) -> dict[str, int]:
     """
-    Return the *top* words by weight, then by code points, with fixed-point weights.
+    Return the *top* words by weight, then by code points, with their weights.
 
     Args:
-        weights:
-            Weight of each word, 0 or more.
+        words:
+            Weight of each word, 0 or more, in units of 2**-20, with its sign turned round so that the heaviest sorts
+            first; and the word.
         top:
             How many words, or ``"auto"``; see :data:`AUTO_TOP`.
         total:
@@ -91,8 +94,11 @@ def rank_words(weights: Mapping[str, float], top: int | str, total: int) -> dict
     if isinstance(top, str):
         least, share, most = AUTO_TOP
         top = min(max(least, total // share), most)
-    fixed = {word: round(weight * _SCALE) for word, weight in weights.items()}
-    return dict(sorted(fixed.items(), key=lambda item: (-item[1], item[0]))[:top])
+    if len(words) > top:
+        # Numbers alone sort many times as fast as pairs do.
+        last = sorted([weight for weight, _ in words])[top - 1]
+        words = [pair for pair in words if pair[0] <= last]
+    return {word: -weight for weight, word in sorted(words)[:top]}
 
 
 def text_rank(words: Iterable[tuple[str, bool]]) -> dict[str, float]:
@@ -138,10 +144,27 @@ def _stop_words(scheme: Scheme) -> frozenset[str]:
     return _STOP_WORDS if content is None else _STOP_WORDS.union(_lines(content, "stop_words"))
 
 
-@functools.lru_cache(maxsize=8)
-def _idf(digest: str | None, content: bytes | None) -> tuple[dict[str, float], float]:
+class _Weights(dict[str, float]):
     """
-    Return IDF by word, and that of words not listed: the middle one, as in jieba.
+    IDF by word in units of 2**-20, unrounded, with its sign turned round; 1 for what is no keyword.
+    """
+
+    def __init__(self, idf: Mapping[str, float], usual: float, stop_words: frozenset[str]) -> None:
+        # Single characters are asked for most, and none is a keyword.
+        super().__init__(dict.fromkeys(map(chr, (*range(0x80), *range(0x4E00, 0xA000))), _NO_KEYWORD))
+        # A product with a power of two is exact: rounding after it is rounding the product of the weights.
+        self.update((word, -weight * _SCALE) for word, weight in idf.items() if _is_keyword(word, stop_words))
+        self._usual = -usual * _SCALE
+        self._stop_words = stop_words
+
+    def __missing__(self, word: str) -> float:
+        return self._usual if _is_keyword(word, self._stop_words) else _NO_KEYWORD
+
+
+@functools.lru_cache(maxsize=8)
+def _idf_weights(digest: str | None, content: bytes | None, stop_words: frozenset[str]) -> _Weights:
+    """
+    Return the weight of every word; one that is not listed has the middle IDF, as in jieba.
     """
     del digest  # the key of the cache, together with the content
     idf: dict[str, float] = {}
@@ -158,7 +181,7 @@ def _idf(digest: str | None, content: bytes | None) -> tuple[dict[str, float], f
         idf[word] = value
     if not idf:
         raise SchemeError("the idf file is empty: give a word and its IDF on each line")
-    return idf, sorted(idf.values())[len(idf) // 2]
+    return _Weights(idf, sorted(idf.values())[len(idf) // 2], stop_words)
 
 
 def _lines(content: bytes, purpose: str) -> list[str]:

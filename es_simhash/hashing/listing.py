@@ -41,7 +41,7 @@ def list_features(text: str, scheme: Scheme) -> dict[str, float]:
     if scheme.name == "keywords":
         from es_simhash.hashing.keywords import keyword_extractor  # noqa: PLC0415 - loads jieba
 
-        found = keyword_extractor(scheme)(prepared)
+        found = keyword_extractor(scheme)([prepared])[0]
     else:
         found = word_extractor(scheme)([prepared])[0]
     return {name: weight / ONE for name, weight in found.items()}
