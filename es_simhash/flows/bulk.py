@@ -17,10 +17,6 @@ __all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
-    "_id",
-    "_index",
-    "_routing",
-    "routing",
     "dynamic_templates",
     "if_primary_term",
     "if_seq_no",
@@ -29,6 +25,7 @@ _METADATA = (
     "require_alias",
     "require_data_stream",
     "retry_on_conflict",
+    "routing",
     "version",
     "version_type",
 )
@@ -61,12 +58,13 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
         raise InvalidInputError(f"_op_type {shorten(kind)} is not known: give index, create, update or delete")
     plain = "_source" not in rest and kind in ("index", "create")
     header: dict[str, Any] = {} if index is None else {"_index": index}
-    for key in _METADATA:
-        # In a plain document only the underscored names are metadata: `version` may be the user's own field.
-        if key in rest and (key.startswith("_") or not plain):
+    # In a plain document only the underscored names are metadata: `version` may be the user's own field.
+    names = {"_id": "_id", "_index": "_index"} | {f"_{name}": name for name in _METADATA}
+    for key, name in (names if plain else names | {name: name for name in _METADATA}).items():
+        if key in rest:
             value = rest.pop(key)
             if value is not None:
-                header["routing" if key == "_routing" else key] = value
+                header[name] = value
     if kind == "delete":
         return Operation(kind, header)
     return Operation(kind, header, rest.get("_source", rest))

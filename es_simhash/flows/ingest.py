@@ -306,7 +306,7 @@ def weigh(value: Any) -> int:
     if isinstance(value, str):
         return len(value) + 2
     if isinstance(value, Mapping):
-        return sum(len(key) + 3 + weigh(each) for key, each in value.items())
+        return sum(len(str(key)) + 3 + weigh(each) for key, each in value.items())
     if isinstance(value, (list, tuple)):
         return sum(map(weigh, value))
     return 8

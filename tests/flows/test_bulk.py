@@ -143,6 +143,14 @@ def test_any_other_failure_is_the_clients_own(error):
             {"_op_type": "update", "_id": "1", "_routing": "r", "retry_on_conflict": 3, "doc": {"a": 1}},
             Operation("update", {"_index": "i", "_id": "1", "routing": "r", "retry_on_conflict": 3}, {"doc": {"a": 1}}),
         ),
+        (
+            {"_id": "1", "_if_seq_no": 4, "_if_primary_term": 1, "a": 1},
+            Operation("index", {"_index": "i", "_id": "1", "if_seq_no": 4, "if_primary_term": 1}, {"a": 1}),
+        ),
+        (
+            {"_op_type": "update", "_id": "1", "_retry_on_conflict": 3, "doc": {"a": 1}},
+            Operation("update", {"_index": "i", "_id": "1", "retry_on_conflict": 3}, {"doc": {"a": 1}}),
+        ),
         ({"_op_type": "delete", "_id": "1", "_source": {}}, Operation("delete", {"_index": "i", "_id": "1"})),
         ({"_id": None, "a": 1}, Operation("index", {"_index": "i"}, {"a": 1})),
     ],
