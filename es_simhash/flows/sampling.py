@@ -10,7 +10,8 @@ from typing import Any
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
 from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error
-from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.protocol import Flow
+from es_simhash.flows.texts import search_texts
 
 __all__ = ["LARGEST_SAMPLE", "check_sample", "sample_documents"]
 
@@ -39,8 +40,8 @@ def sample_documents(
     size: int,
     *,
     query: Mapping[str, Any],
-    source: Sequence[str],
-    stored_fields: Sequence[str] = (),
+    text_fields: Sequence[str],
+    source: Sequence[str] = (),
     docvalue_fields: Sequence[str] = (),
     seed: int = 0,
 ) -> Flow[tuple[Hits, list[str]]]:
@@ -65,12 +66,10 @@ def sample_documents(
                     "boost_mode": "replace",
                 }
             },
-            "_source": list(source),
-            "stored_fields": list(stored_fields),
             "docvalue_fields": list(docvalue_fields),
         }
         try:
-            answer = yield Call("search", {"index": index, "body": body})
+            answer = yield from search_texts(index, body, text_fields, source=source)
         except Exception as error:
             if not is_window_error(error):
                 raise

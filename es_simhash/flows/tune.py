@@ -59,9 +59,7 @@ def tune(
     every = dict.fromkeys([*own, *map(get_scheme, schemes or SCHEMES)])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
-    hits, reasons = yield from sample_documents(
-        index, sample, query=query, source=fields, stored_fields=fields, seed=seed
-    )
+    hits, reasons = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
     texts = [text for hit in hits if (text := _text(hit, fields))]
     if not texts:
         raise InvalidInputError(

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Index
 from es_simhash.flows.paging import incomplete_reasons, is_window_error
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
-from es_simhash.index.documents import read_text
 from es_simhash.index.mapping import IndexSettings, check_text_fields
 from es_simhash.index.rescore import NearDup, NearDups
 from es_simhash.index.verify import check_bound, compare_shingles, shingle_set
@@ -174,11 +174,9 @@ def fetch_texts(index: Index, wanted: Sequence[NearDup], fields: Sequence[str]) 
             # As many as there can be: one id may stand in several of the indices.
             "size": min(len(ids) * len(names), 2 * page),
             "query": {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}},
-            "_source": list(fields),
-            "stored_fields": list(fields),
         }
         try:
-            answer = yield Call("search", {"index": index, "body": body})
+            answer = yield from search_texts(index, body, fields)
         except Exception as error:
             if not is_window_error(error) or page == 1:
                 raise
@@ -214,13 +212,8 @@ def fetch_text(index: Index, id: str, *, settings: IndexSettings, verification: 
         raise _no_fields(index)
     held: dict[Key, str] = {}
     problems = {}
-    body = {
-        "size": 100,
-        "query": {"ids": {"values": [id]}},
-        "_source": list(fields),
-        "stored_fields": list(fields),
-    }
-    answer = yield Call("search", {"index": index, "body": body})
+    body = {"size": 100, "query": {"ids": {"values": [id]}}}
+    answer = yield from search_texts(index, body, fields)
     for hit in answer["hits"]["hits"]:
         _read_hit(hit, fields, held, problems)
     if len(set(held.values())) != 1:
@@ -239,17 +232,9 @@ def _no_fields(index: Index) -> InvalidInputError:
 def _read_hit(hit: Mapping[str, Any], fields: Sequence[str], held: dict[Key, str], problems: dict[Key, str]) -> None:
     key = (hit["_index"], hit["_id"])
     try:
-        text = read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+        held[key] = read_hit(hit, fields)
     except InvalidInputError as error:
         problems[key] = str(error)
-        return
-    ignored = sorted(set(hit.get("_ignored", ())) & set(fields))
-    if text is not None:
-        held[key] = text
-    elif ignored:
-        problems[key] = f"field {ignored[0]} was not kept: it is longer than ignore_above, or malformed"
-    else:
-        problems[key] = f"it has no text in {', '.join(fields)}: not in _source, not stored, or not for this user"
 
 
 def _compare(

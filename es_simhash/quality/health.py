@@ -169,13 +169,17 @@ def _judge_texts(
     hits: Sequence[Mapping[str, Any]], held: Sequence[int | None], scheme: Scheme, text_fields: Sequence[str]
 ) -> list[Finding]:
     texts = [_text(hit, text_fields) for hit in hits]
-    known = [(hit["_id"], text, value) for hit, text, value in zip(hits, texts, held, strict=True) if text is not None]
+    known = [
+        (hit["_id"], text, value)
+        for hit, text, value in zip(hits, texts, held, strict=True)
+        if text is not None and value is not None
+    ]
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
     stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
     short = [name for name, text, _ in known if shingle_set(text).size < FEW_SHINGLES]
     findings = []
-    if len(known) < len(hits):
-        absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
+    absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
+    if absent:
         findings.append(
             Finding(
                 "warning",

@@ -96,6 +96,24 @@ def test_a_shard_that_fails_leaves_near_duplicates_unverified():
     assert "1 of 2 shards failed" in answer.unverified[0]
 
 
+@pytest.mark.parametrize("partly", [False, True])
+def test_an_index_without_source_is_asked_for_stored_fields(partly):
+    """Where a server refuses parts of a _source that is not kept, all of it is asked for, which brings none."""
+    refusal = "unable to fetch fields from _source field: _source is disabled in the mappings"
+    failed = {"_shards": {"total": 2, "failed": 1, "failures": [{"reason": {"type": "x", "reason": refusal}}]}}
+
+    def server(call):
+        body = call.arguments["body"]
+        if body["_source"] is not True:
+            return failed | {"hits": {"hits": []}} if partly else ServerError(400, refusal)
+        hit = {"_index": "i", "_id": "a", "fields": {name: [BASE] for name in body["stored_fields"][:1]}}
+        return {"hits": {"hits": [hit]}}
+
+    [answer], calls = verified([near_dups(("i", "a"))], server)
+    assert [each.similarity for each in answer] == [1.0]
+    assert len(calls) == 2
+
+
 @pytest.mark.parametrize(
     ("hit", "words"),
     [
@@ -140,7 +158,7 @@ def test_index_without_text_field():
 
 
 def draw(size, server):
-    hits, reasons = drive(sample_documents("i", size, query={"match_all": {}}, source=["t"]), server)[0]
+    hits, reasons = drive(sample_documents("i", size, query={"match_all": {}}, text_fields=["t"]), server)[0]
     return [hit["_id"] for hit in hits], reasons
 
 

@@ -1,0 +1,255 @@
+"""
+Recall and precision on sets with exact truth, next to peers on the same texts in the same run.
+
+    pip install -r bench/requirements.txt
+    python bench/quality.py DATA_FOLDER [--sets xwlb_zh,...] [--methods similar,minhash,...] [--queries 500]
+
+A set is a folder with ``docs.jsonl.gz`` and ``pairs.tsv.gz``. Methods: our presets ``similar``, ``near`` and
+``identical`` (all pairs compared, then verified); ``keywords`` (our scheme at distance 3, not verified); ``minhash``
+(datasketch's MinHashLSH, 128 permutations, 0.8, over the truth's own shingles); ``simhash2`` and ``simhash3``
+(1e0ng/simhash at its defaults, k = 2 and 3); ``mlt`` (OpenSearch's more_like_this for a sample of documents, at its
+defaults, asking for 80 % of the terms, and asking for half of the document's own score as well; needs a full JDK).
+
+Prints JSON: recall and precision at Jaccard 0.8, the precision that forgives down to 0.7, documents a second to make
+signatures (and insert them, where the peer does), and bytes a document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import random
+import re
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from es_simhash.hashing import fingerprint_array, get_scheme
+from es_simhash.index.allpairs import near_pairs
+from es_simhash.index.presets import PRESETS
+from es_simhash.quality import Truth, evaluate, read_truth
+
+SETS = ("xwlb_zh", "laws_tw", "reuters21578", "licenses")
+METHODS = ("similar", "near", "identical", "keywords", "minhash", "simhash2", "simhash3", "mlt")
+POSITIVE, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
+
+Pairs = Iterable[tuple[int, int]]
+Result = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--queries", type=int, default=500, help="documents looked up by more_like_this")
+    options = parser.parse_args()
+    results = []
+    for name in options.sets.split(","):
+        truth = read_set(options.data / name)
+        for method in options.methods.split(","):
+            for result in measure(method, truth, options.queries):
+                row = {"set": name, "method": method, **result}
+                results.append(row)
+                print(json.dumps(row), file=sys.stderr, flush=True)
+    print(json.dumps(results, indent=1))
+
+
+def read_set(folder: Path) -> Truth:
+    with (
+        gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as documents,
+        gzip.open(folder / "pairs.tsv.gz", "rt", encoding="utf-8") as pairs,
+    ):
+        return read_truth(map(json.loads, documents), csv.DictReader(pairs, delimiter="\t"))
+
+
+def measure(method: str, truth: Truth, queries: int) -> Iterator[Result]:
+    if method in PRESETS:
+        yield measure_preset(method, truth)
+    elif method == "keywords":
+        yield measure_keywords(truth)
+    elif method == "minhash":
+        yield measure_minhash(truth)
+    elif method in {"simhash2", "simhash3"}:
+        yield measure_simhash(truth, int(method[-1]))
+    else:
+        yield from measure_mlt(truth, queries)
+
+
+def measure_preset(name: str, truth: Truth) -> Result:
+    preset = PRESETS[name]
+    _, seconds = timed(lambda: fingerprint_array(truth.texts, scheme=preset.scheme))
+    report, whole = timed(lambda: evaluate(truth, preset=preset))  # fingerprints once more
+    before, after = report.measure(), report.measure(verified=True)
+    return {
+        **after.to_dict(),
+        "before_verification": before.to_dict(),
+        "scheme": preset.scheme,
+        "max_distance": preset.max_distance,
+        "similarity": preset.similarity,
+        **speed(truth, seconds, 8),
+        "evaluation_seconds": round(whole, 2),
+    }
+
+
+def measure_keywords(truth: Truth) -> Result:
+    scheme = get_scheme("keywords")
+    fingerprint_array(["读取词典"], scheme=scheme)  # loads the dictionary
+    _, seconds = timed(lambda: fingerprint_array(truth.texts, scheme=scheme))
+    report = evaluate(truth, scheme=scheme, max_distance=3)
+    verified = report.measure(verified=True).to_dict()
+    return {**report.measure().to_dict(), "verified": verified, "max_distance": 3, **speed(truth, seconds, 8)}
+
+
+def measure_minhash(truth: Truth) -> Result:
+    from datasketch import MinHash, MinHashLSH
+
+    cut = shingler(truth)
+    index = MinHashLSH(threshold=0.8, num_perm=128)
+    started = time.perf_counter()
+    sketches = []
+    for place, text in enumerate(truth.texts):
+        sketch = MinHash(num_perm=128)
+        sketch.update_batch([each.encode() for each in cut(text)])
+        index.insert(place, sketch)
+        sketches.append(sketch)
+    seconds = time.perf_counter() - started
+    pairs = (
+        (place, other)
+        for place, (text, sketch) in enumerate(zip(truth.texts, sketches, strict=True))
+        if cut(text)  # all empty sketches are alike
+        for other in index.query(sketch)
+    )
+    return {**score(truth, pairs), **speed(truth, seconds, 128 * 8)}
+
+
+def measure_simhash(truth: Truth, distance: int) -> Result:
+    from simhash import Simhash
+
+    values, seconds = timed(lambda: np.array([Simhash(text).value for text in truth.texts], np.uint64))
+    # Its index looks up exactly what is within k bits, as this join does.
+    pairs = (
+        pair
+        for found in near_pairs(values, distance)
+        for pair in zip(found.left.tolist(), found.right.tolist(), strict=True)
+    )
+    return {**score(truth, pairs), **speed(truth, seconds, 8)}
+
+
+def measure_mlt(truth: Truth, queries: int) -> Iterator[Result]:
+    from opensearchpy import OpenSearch, helpers
+
+    from es_simhash.engine.embedded import embedded_server
+
+    chance = random.Random(1)
+    # Half of them from documents that have a near-duplicate, which in some sets are few.
+    known = truth.jaccard >= POSITIVE
+    paired = sorted({*truth.left[known].tolist(), *truth.right[known].tolist()})
+    chosen = chance.sample(paired, min(queries // 2, len(paired)))
+    chosen += chance.sample(range(len(truth.ids)), min(queries // 2, len(truth.ids)))
+    chosen = sorted(set(chosen))
+    analyzer = "cjk" if is_chinese(truth) else "standard"
+    with embedded_server("opensearch", jvm="system", heap="1g") as server:
+        client = OpenSearch(server.url, timeout=120)
+        client.indices.create(
+            index="texts",
+            body={
+                "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+                "mappings": {"properties": {"text": {"type": "text", "analyzer": analyzer}}},
+            },
+        )
+        actions = ({"_id": str(place), "text": text} for place, text in enumerate(truth.texts))
+        _, seconds = timed(lambda: helpers.bulk(client, actions, index="texts", refresh=True))
+        client.indices.forcemerge(index="texts", max_num_segments=1)
+        size = client.indices.stats(index="texts")["indices"]["texts"]["primaries"]["store"]["size_in_bytes"]
+        for match, share in (("30%", 0.0), ("80%", 0.0), ("80%", 0.5)):
+            pairs, times = [], []
+            for place in chosen:
+                like = {
+                    "fields": ["text"],
+                    "like": [{"_index": "texts", "_id": str(place)}],
+                    "minimum_should_match": match,
+                    "include": True,
+                }
+                body = {"size": 100, "query": {"more_like_this": like}, "_source": False}
+                answer, took = timed(lambda body=body: client.search(index="texts", body=body))
+                times.append(took)
+                hits = answer["hits"]["hits"]
+                own = max((hit["_score"] for hit in hits if hit["_id"] == str(place)), default=0.0)
+                pairs += [(place, int(hit["_id"])) for hit in hits if hit["_score"] >= share * own]
+            yield {
+                **score(truth, pairs, among=set(chosen)),
+                "minimum_should_match": match,
+                "share_of_own_score": share,
+                "queries": len(chosen),
+                "median_ms": round(sorted(times)[len(times) // 2] * 1000, 1),
+                "bytes_a_document_with_source": round(size / len(truth.ids)),
+                "indexed_documents_a_second": round(len(truth.ids) / seconds),
+            }
+
+
+def score(truth: Truth, reported: Pairs, *, among: set[int] | None = None) -> Result:
+    """
+    Return what reported pairs are worth; *among* restricts the known pairs to those of documents looked up.
+    """
+    known = dict(zip(zip(truth.left.tolist(), truth.right.tolist(), strict=True), truth.jaccard.tolist(), strict=True))
+    if among is not None:
+        known = {pair: value for pair, value in known.items() if among & set(pair)}
+    pairs = {(min(pair), max(pair)) for pair in reported if pair[0] != pair[1]}
+    values = [known.get(pair, 0.0) for pair in pairs]
+    found = sum(value >= POSITIVE for value in values)
+    positives = sum(value >= POSITIVE for value in known.values())
+    return {
+        "recall": found / positives if positives else None,
+        "precision": found / len(pairs) if pairs else None,
+        "precision_forgiving": sum(value >= FORGIVEN for value in values) / len(pairs) if pairs else None,
+        "positives": positives,
+        "reported": len(pairs),
+    }
+
+
+def speed(truth: Truth, seconds: float, size: int) -> Result:
+    return {
+        "documents_a_second": round(len(truth.ids) / seconds),
+        "characters_a_second": round(sum(map(len, truth.texts)) / seconds),
+        "bytes_a_document": size,
+    }
+
+
+def timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
+    return function(), time.perf_counter() - started
+
+
+def is_chinese(truth: Truth) -> bool:
+    sample = "".join(truth.texts[:200])
+    return len(re.findall(r"[\u4e00-\u9fff]", sample)) * 3 > len(sample)
+
+
+def shingler(truth: Truth) -> Callable[[str], set[str]]:
+    """
+    Return the function that cuts the truth's own shingles: five characters of Chinese, three words of English.
+    """
+    if is_chinese(truth):
+
+        def cut(text: str) -> set[str]:
+            kept = re.sub(r"\W", "", unicodedata.normalize("NFKC", text).casefold())
+            return {kept[at : at + 5] for at in range(max(1, len(kept) - 4))} if kept else set()
+    else:
+
+        def cut(text: str) -> set[str]:
+            words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+            return {" ".join(words[at : at + 3]) for at in range(max(1, len(words) - 2))} if words else set()
+
+    return cut
+
+
+if __name__ == "__main__":
+    main()
