@@ -16,6 +16,7 @@ from es_simhash.errors import (
     SchemeMismatchError,
     SearchFailedError,
     SimHashError,
+    WorkerError,
 )
 from es_simhash.flows.backfill import BackfillProgress
 from es_simhash.flows.dedupe import Deduped
@@ -86,6 +87,7 @@ __all__ = [
     "SimHashClient",
     "SimHashError",
     "Verification",
+    "WorkerError",
     "Written",
     "block_terms",
     "build_component_template",

@@ -393,6 +393,7 @@ class SimHashClient(_Base):
         text_field: str | Sequence[str] | None = None,
         on_partial: OnPartial = "clear",
         on_problem: Callable[[Problem], object] | None = None,
+        workers: int | None = None,
     ) -> Iterator[Any]:
         """
         Return an iterator over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
@@ -408,6 +409,7 @@ class SimHashClient(_Base):
             value=settings.value,
             on_partial=on_partial,
             on_problem=on_problem,
+            workers=workers,
         )
 
     def ingest(
@@ -422,6 +424,7 @@ class SimHashClient(_Base):
         canonical: str | None = None,
         id_from: ingesting.IdFrom = None,
         on_partial: OnPartial = "clear",
+        workers: int | None = None,
     ) -> Generator[ingesting.Written, None, None]:
         """
         Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
@@ -457,12 +460,16 @@ class SimHashClient(_Base):
                 document written again adds nothing; by default a random one.
             on_partial:
                 As for :func:`with_fingerprints`.
+            workers:
+                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
 
         Raises:
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance.
         """
-        options = ingesting.IngestOptions(text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial)
+        options = ingesting.IngestOptions(
+            text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial, workers
+        )
         return stream(ingesting.ingest(self._context, index, documents, options), self._client, self._dialect)
 
     def reconcile(
@@ -827,6 +834,7 @@ class AsyncSimHashClient(_Base):
         text_field: str | Sequence[str] | None = None,
         on_partial: OnPartial = "clear",
         on_problem: Callable[[Problem], object] | None = None,
+        workers: int | None = None,
     ) -> AsyncIterator[Any]:
         """
         Iterate over *actions* with the fingerprints that *index* wants, for ``async_bulk``: see the sync client.
@@ -842,6 +850,7 @@ class AsyncSimHashClient(_Base):
             value=settings.value,
             on_partial=on_partial,
             on_problem=on_problem,
+            workers=workers,
         )
         async for action in finished:
             yield action
@@ -858,9 +867,12 @@ class AsyncSimHashClient(_Base):
         canonical: str | None = None,
         id_from: ingesting.IdFrom = None,
         on_partial: OnPartial = "clear",
+        workers: int | None = None,
     ) -> AsyncGenerator[ingesting.Written, None]:
         """Write *documents* to *index* with their fingerprints and groups: see the sync client."""
-        options = ingesting.IngestOptions(text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial)
+        options = ingesting.IngestOptions(
+            text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial, workers
+        )
         flow = ingesting.ingest(self._context, index, documents, options)
         return stream_async(flow, self._client, self._dialect, result=[])
 

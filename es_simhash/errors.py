@@ -9,6 +9,7 @@ The errors of es_simhash, and nothing else.
     ├── IncompleteSearchError       near-duplicates may be missing; carries those found
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
+    ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
 A wrong type raises ``TypeError``. What a search client or server raises passes through unchanged.
@@ -29,6 +30,7 @@ __all__ = [
     "SchemeMismatchError",
     "SearchFailedError",
     "SimHashError",
+    "WorkerError",
     "shorten",
 ]
 
@@ -127,6 +129,12 @@ class SearchFailedError(SimHashError):
 class MissingDependencyError(SimHashError, ImportError):
     """
     Something was asked for that needs an extra which is not installed; the message names it.
+    """
+
+
+class WorkerError(SimHashError):
+    """
+    A process that computes fingerprints ended before its work was done: it was killed, or could not start.
     """
 
 

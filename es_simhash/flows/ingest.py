@@ -51,6 +51,7 @@ class IngestOptions:
     canonical: str | None = None
     id_from: IdFrom = None
     on_partial: OnPartial = "clear"
+    workers: int | None = None
 
     def __post_init__(self) -> None:
         if self.on_duplicate is not None:
@@ -179,6 +180,7 @@ class _Source:
             value=settings.value,
             on_partial=options.on_partial,
             on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
+            workers=options.workers,
         )
 
     def take(self) -> _Batch:

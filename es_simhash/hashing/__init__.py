@@ -4,7 +4,15 @@ Text to 64 bits: schemes, fingerprints, blocks and distances. Knows nothing of s
 Arrays and jieba are loaded when they are first needed, so importing this package is quick.
 """
 
-from es_simhash.hashing.blocks import BLOCK_BITS, BLOCKS, block_neighbours, block_terms, join_blocks, neighbour_terms, split_blocks
+from es_simhash.hashing.blocks import (
+    BLOCK_BITS,
+    BLOCKS,
+    block_neighbours,
+    block_terms,
+    join_blocks,
+    neighbour_terms,
+    split_blocks,
+)
 from es_simhash.hashing.charikar import (
     estimated_cosine,
     from_hex,

@@ -51,7 +51,9 @@ def fingerprint(text: str, *, scheme: str | Scheme = DEFAULT_SCHEME) -> int | No
     return fingerprints([text], scheme=scheme)[0]
 
 
-def fingerprints(texts: Iterable[str], *, scheme: str | Scheme = DEFAULT_SCHEME) -> list[int | None]:
+def fingerprints(
+    texts: Iterable[str], *, scheme: str | Scheme = DEFAULT_SCHEME, workers: int | None = None
+) -> list[int | None]:
     """
     Return the fingerprint of each of *texts*, in order; ``None`` for a text without features.
 
@@ -62,15 +64,26 @@ def fingerprints(texts: Iterable[str], *, scheme: str | Scheme = DEFAULT_SCHEME)
             Texts; a single string is refused. The list is held in memory, and the work on it is done in small parts.
         scheme:
             Name, id or :class:`Scheme`.
+        workers:
+            Number of processes to share the work between; ``None`` uses this one alone. They are started only for
+            texts of 4 million characters or more, since starting them takes a second or two. A script that uses them
+            begins its work below ``if __name__ == "__main__":``, because each of them imports the script.
 
     Raises:
-        TypeError: If *texts* is a string, or one of them is not a string.
+        TypeError: If *texts* is a string, one of them is not a string, or *workers* is not an integer.
+        InvalidInputError: If *workers* is less than 1.
         SchemeError: As :func:`fingerprint`.
+        WorkerError: If a process ended before its work was done.
 
     Examples:
         >>> fingerprints(["", "?!"])
         [None, None]
     """
+    if workers is not None:
+        from es_simhash.hashing.pool import FingerprintPool  # noqa: PLC0415 - imports this module
+
+        with FingerprintPool(_text_scheme(scheme), workers=workers) as pool:
+            return pool.compute(_checked(texts))
     values, known = fingerprint_array(texts, scheme=scheme)
     return [value if exists else None for value, exists in zip(values.tolist(), known.tolist(), strict=True)]
 
@@ -91,13 +104,7 @@ def fingerprint_array(
     """
     from es_simhash.hashing import batches  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
-    if isinstance(texts, (str, bytes)):
-        raise TypeError("texts must be several, not one str: call fingerprint(text), or give a list")
-    items = list(texts)
-    for text in items:
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a str, not {type(text).__name__} {shorten(text)}")
-    return batches.fold_all(items, _text_scheme(scheme))
+    return batches.fold_all(_checked(texts), _text_scheme(scheme))
 
 
 def fingerprint_features(
@@ -136,6 +143,16 @@ def fingerprint_features(
     if resolved.name != "weighted":
         raise InvalidInputError(f'scheme {resolved.id} makes its own features: call fingerprint(), or use "weighted"')
     return batches.fold_features(features, weights, resolved)
+
+
+def _checked(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, (str, bytes)):
+        raise TypeError("texts must be several, not one str: call fingerprint(text), or give a list")
+    items = list(texts)
+    for text in items:
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str, not {type(text).__name__} {shorten(text)}")
+    return items
 
 
 def _text_scheme(scheme: str | Scheme) -> Scheme:

@@ -1,48 +1,114 @@
 """
 Fingerprints in several processes: started when there is enough to do, and shared by all batches of one job.
 
-The bits are those of :func:`fingerprints`. Which texts, and when, is the caller's business.
+The bits are those of :func:`es_simhash.hashing.fingerprints`. Which texts, and when, is the caller's business. Threads
+would not do: segmenting, counting and much of what arrays do hold Python's lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, WorkerError
+from es_simhash.hashing.charikar import check_integer
 from es_simhash.hashing.compute import fingerprints
 from es_simhash.hashing.scheme import Scheme
 
-__all__ = ["FingerprintPool"]
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+__all__ = ["FingerprintPool", "Pending", "check_workers", "split_texts"]
 
 # Starting processes costs a second or two: as much as this many characters take one process.
 ENOUGH_CHARACTERS = 4_000_000
 
+# What is sent to a process at once: enough to outweigh the sending, few enough that all end at about the same time.
+PART_CHARACTERS = 250_000
+PART_TEXTS = 2_000
+
+
+def check_workers(workers: int | None) -> int:
+    """
+    Return the number of processes, 0 for ``None``.
+
+    Raises:
+        TypeError: If *workers* is neither an integer nor ``None``.
+        InvalidInputError: If it is less than 1.
+    """
+    number = 0 if workers is None else check_integer("workers", workers)
+    if workers is not None and number < 1:
+        raise InvalidInputError(f"workers {number} is too small: give 1 or more, or None for none")
+    return number
+
+
+def split_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """
+    Yield *texts* in parts of limited size, in order; a longer text is a part of its own.
+    """
+    first = characters = 0
+    for place, text in enumerate(texts):
+        if place > first and (characters + len(text) > PART_CHARACTERS or place - first >= PART_TEXTS):
+            yield texts[first:place]
+            first, characters = place, 0
+        characters += len(text)
+    if first < len(texts):
+        yield texts[first:]
+
+
+class Pending:
+    """
+    Fingerprints on their way: those of the parts of one batch.
+    """
+
+    def __init__(self, parts: Sequence[Future[list[int | None]]]) -> None:
+        """
+        Wait for *parts*, in order.
+        """
+        self._parts = parts
+
+    def result(self) -> list[int | None]:
+        """
+        Return the fingerprint of each text, in order, once all are there.
+
+        Raises:
+            WorkerError: If a process ended before its work was done.
+        """
+        try:
+            return [each for part in self._parts for each in part.result()]
+        except BrokenExecutor as error:
+            raise _worker_error() from error
+
 
 class FingerprintPool:
     """
-    Computes fingerprints, in processes of its own once that pays; a context manager.
+    Computes fingerprints, in processes of its own once that pays; a context manager that stops them.
+
+    Its methods may be called from several threads.
 
     Args:
         scheme:
             The scheme.
         workers:
-            Number of processes; with 1, none is started.
+            Number of processes; ``None`` starts none.
 
     Raises:
+        TypeError: If *workers* is neither an integer nor ``None``.
         InvalidInputError: If *workers* is less than 1.
     """
 
-    def __init__(self, scheme: Scheme, *, workers: int = 1) -> None:
-        if workers < 1:
-            raise InvalidInputError(f"workers {workers} is too small: give 1 or more")
+    def __init__(self, scheme: Scheme, *, workers: int | None = None) -> None:
         self._scheme = scheme
-        self._workers = workers
+        self._workers = check_workers(workers)
         self._characters = 0
         self._executor: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -52,30 +118,114 @@ class FingerprintPool:
     ) -> None:
         self.close()
 
+    @property
+    def ahead(self) -> int:
+        """
+        How many batches should be under way at once, beside the one that is waited for: 0 as long as none would be.
+        """
+        return 0 if self._executor is None else self._workers
+
     def compute(self, texts: Sequence[str]) -> list[int | None]:
         """
         Return the fingerprint of each of *texts*, in order; ``None`` for one without features.
 
+        Cost: holds a few parts of the work in the processes at once, whatever the number of texts. One process has
+        nothing to offer to a caller who waits for it, so with one this process does the work.
+
         Raises:
-            concurrent.futures.process.BrokenProcessPool: If a worker process died.
+            WorkerError: If a process ended before its work was done.
         """
-        self._characters += sum(map(len, texts))
-        if self._workers == 1 or (self._executor is None and self._characters < ENOUGH_CHARACTERS):
+        if self._workers == 1 or not self._is_enough(texts):
             return fingerprints(texts, scheme=self._scheme)
-        if self._executor is None:
-            # A forked copy of a process with threads may hang; a spawned one starts clean.
-            self._executor = ProcessPoolExecutor(self._workers, mp_context=get_context("spawn"))
-        share = -(-len(texts) // self._workers)
-        parts = [texts[begin : begin + share] for begin in range(0, len(texts), share)]
-        futures = [self._executor.submit(_compute, part, self._scheme) for part in parts]
-        return [each for future in futures for each in future.result()]
+        found: list[int | None] = []
+        waiting: deque[Pending] = deque()
+        for part in split_texts(texts):
+            waiting.append(self._send([part]))
+            if len(waiting) > 2 * self._workers:
+                found += waiting.popleft().result()
+        for pending in waiting:
+            found += pending.result()
+        return found
+
+    def submit(self, texts: Sequence[str]) -> Pending:
+        """
+        Have the fingerprints of *texts* computed beside the caller, and return what will hold them.
+
+        As long as processes would not pay, they are computed before this returns.
+
+        Raises:
+            WorkerError: If a process ended before its work was done.
+        """
+        if self._is_enough(texts):
+            return self._send(list(split_texts(texts)))
+        done: Future[list[int | None]] = Future()
+        try:
+            done.set_result(fingerprints(texts, scheme=self._scheme))
+        except Exception as error:  # noqa: BLE001 -- raised where the result is asked for, as a process's would be
+            done.set_exception(error)
+        return Pending([done])
 
     def close(self) -> None:
-        """Stop the processes."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
-            self._executor = None
+        """
+        Stop the processes, and drop the work that they have not begun.
+        """
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+    def _is_enough(self, texts: Sequence[str]) -> bool:
+        """Return whether there are processes, or there was enough to do, this time included, to start them."""
+        if not self._workers:
+            return False
+        self._characters += sum(map(len, texts))
+        return self._executor is not None or self._characters >= ENOUGH_CHARACTERS
+
+    def _send(self, parts: Sequence[Sequence[str]]) -> Pending:
+        # These take longer to load than all that importing es_simhash loads.
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+        from multiprocessing import get_context  # noqa: PLC0415
+
+        with self._lock:
+            if self._executor is None:
+                # A forked copy of a process with threads may hang; a spawned one starts clean.
+                self._executor = ProcessPoolExecutor(
+                    self._workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(self._scheme,)
+                )
+            try:
+                return Pending([self._executor.submit(_compute, part) for part in parts])
+            except BrokenExecutor as error:
+                raise _worker_error() from error
 
 
-def _compute(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
-    return fingerprints(texts, scheme=scheme)
+def _worker_error() -> WorkerError:
+    return WorkerError(
+        "a process that computes fingerprints ended before its work was done (killed, or out of memory?): use fewer "
+        "workers; in a script, begin work below `if __name__ == '__main__':`, since each process imports the script"
+    )
+
+
+_scheme: Scheme
+
+
+def _begin(scheme: Scheme) -> None:
+    """Prepare a process: Ctrl-C is the parent's to handle, and without a parent there is nothing left to do."""
+    from multiprocessing import parent_process  # noqa: PLC0415 -- see FingerprintPool
+
+    global _scheme  # noqa: PLW0603 -- sent once, not with every part
+    _scheme = scheme
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    from multiprocessing import connection  # noqa: PLC0415
+
+    connection.wait([sentinel])
+    os._exit(1)
+
+
+def _compute(texts: Sequence[str]) -> list[int | None]:
+    return fingerprints(texts, scheme=_scheme)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WorkerError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
+from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
 from es_simhash.index.documents import carries, read_text, with_fields
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
 from es_simhash.index.mapping import check_text_fields
@@ -194,16 +196,21 @@ class _Helper:
         self.report(position, action, f"a script may change the text; the fingerprint is {fate}: backfill the document")
         return script
 
-    def finish(self, batch: Sequence[_Prepared]) -> list[Any]:
-        """Return the actions of *batch*, the fingerprints computed together."""
-        texts = [text for each in batch for text in each.texts]
+    def begin(self, batch: Sequence[_Prepared], pool: FingerprintPool) -> _Begun:
+        """Have the fingerprints of *batch* computed together."""
+        return _Begun(batch, pool.submit([text for each in batch for text in each.texts]))
+
+    def finish(self, begun: _Begun) -> list[Any]:
+        """Return the actions of a batch with its fingerprints."""
         try:
-            found: list[int | None] = fingerprints(texts, scheme=self.scheme)
+            found = begun.pending.result()
+        except WorkerError:
+            raise
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
-            found = [self._one(each, text) for each in batch for text in each.texts]
+            found = [self._one(each, text) for each in begun.batch for text in each.texts]
         fields = [fingerprint_fields(each, prefix=self.prefix, value=self.value) for each in found]
         finished, start = [], 0
-        for each in batch:
+        for each in begun.batch:
             stop = start + len(each.texts)
             finished.append(each.finish(fields[start:stop]))
             start = stop
@@ -221,6 +228,14 @@ class _Helper:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A batch whose fingerprints are being computed."""
+
+    batch: Sequence[_Prepared]
+    pending: Pending
+
+
 class _Batch:
     """Collects prepared actions until there are enough texts to work on at once."""
 
@@ -235,38 +250,64 @@ class _Batch:
         return len(self.held) >= BATCH_DOCUMENTS or self._characters >= BATCH_CHARACTERS
 
 
-def _each(actions: Iterable[Any], helper: _Helper) -> Iterator[Any]:
+def _each(actions: Iterable[Any], helper: _Helper, workers: int | None) -> Iterator[Any]:
     batch = _Batch()
-    try:
-        for position, action in enumerate(actions):
-            if batch.add(helper.prepare(position, action)):
-                full, batch = batch, _Batch()
-                yield from helper.finish(full.held)
-    except Exception:
-        # The source broke: what it gave before must still reach the index.
-        yield from helper.finish(batch.held)
-        raise
-    yield from helper.finish(batch.held)
+    begun: deque[_Begun] = deque()
+    with FingerprintPool(helper.scheme, workers=workers) as pool:
+        try:
+            for position, action in enumerate(actions):
+                if batch.add(helper.prepare(position, action)):
+                    full, batch = batch, _Batch()
+                    begun.append(helper.begin(full.held, pool))
+                    while len(begun) > pool.ahead:
+                        yield from helper.finish(begun.popleft())
+        except WorkerError:
+            raise
+        except Exception:
+            # The source broke: what it gave before must still reach the index.
+            begun.append(helper.begin(batch.held, pool))
+            for each in begun:
+                yield from helper.finish(each)
+            raise
+        begun.append(helper.begin(batch.held, pool))
+        while begun:
+            yield from helper.finish(begun.popleft())
 
 
-async def _async_each(actions: AsyncIterable[Any], helper: _Helper) -> AsyncIterator[Any]:
+async def _async_each(actions: AsyncIterable[Any], helper: _Helper, workers: int | None) -> AsyncIterator[Any]:
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 
     batch, position = _Batch(), 0
+    begun: deque[_Begun] = deque()
+    pool = FingerprintPool(helper.scheme, workers=workers)
+
+    async def finish(keep: int) -> AsyncIterator[Any]:
+        while len(begun) > keep:
+            for each in await asyncio.to_thread(helper.finish, begun.popleft()):
+                yield each
+
     try:
-        async for action in actions:
-            full_now = batch.add(helper.prepare(position, action))
-            position += 1
-            if full_now:
-                full, batch = batch, _Batch()
-                for each in await asyncio.to_thread(helper.finish, full.held):
-                    yield each
-    except Exception:
-        for each in helper.finish(batch.held):
+        try:
+            async for action in actions:
+                full_now = batch.add(helper.prepare(position, action))
+                position += 1
+                if full_now:
+                    full, batch = batch, _Batch()
+                    begun.append(await asyncio.to_thread(helper.begin, full.held, pool))
+                    async for each in finish(pool.ahead):
+                        yield each
+        except WorkerError:
+            raise
+        except Exception:
+            begun.append(await asyncio.to_thread(helper.begin, batch.held, pool))
+            async for each in finish(0):
+                yield each
+            raise
+        begun.append(await asyncio.to_thread(helper.begin, batch.held, pool))
+        async for each in finish(0):
             yield each
-        raise
-    for each in await asyncio.to_thread(helper.finish, batch.held):
-        yield each
+    finally:
+        await asyncio.to_thread(pool.close)
 
 
 @overload
@@ -279,6 +320,7 @@ def with_fingerprints(
     value: bool = ...,
     on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
+    workers: int | None = ...,
 ) -> AsyncIterator[Any]: ...
 @overload
 def with_fingerprints(
@@ -290,6 +332,7 @@ def with_fingerprints(
     value: bool = ...,
     on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
+    workers: int | None = ...,
 ) -> Iterator[Any]: ...
 def with_fingerprints(
     actions: Iterable[Any] | AsyncIterable[Any],
@@ -300,6 +343,7 @@ def with_fingerprints(
     value: bool = True,
     on_partial: OnPartial = "clear",
     on_problem: Callable[[Problem], object] | None = None,
+    workers: int | None = None,
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
     Return an iterator over *actions* in which each document carries the fingerprint of its text.
@@ -308,7 +352,7 @@ def with_fingerprints(
     text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
     an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
     that clears the text clears the fields, one that does not touch it leaves them alone. Reads up to 500 actions or a
-    million characters ahead, and holds no more than that.
+    million characters ahead, and holds no more than that; with *workers*, so much for each of them and once more.
 
     Args:
         actions:
@@ -328,13 +372,19 @@ def with_fingerprints(
         on_problem:
             Called with a :class:`Problem` for each document that goes on without the fingerprint it should have;
             by default a warning is logged.
+        workers:
+            Number of processes that compute fingerprints while the bulk helper waits for its server; ``None``: they
+            are computed here, in turn. They are started once there were 4 million characters. A script that uses
+            them begins its work below ``if __name__ == "__main__":``, because each of them imports the script.
 
     Returns:
         An iterator (an async iterator for an async iterable) of as many actions, in the same order.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If the scheme, a field name, the prefix or on_partial cannot be used. Never for a document.
+        InvalidInputError: If the scheme, a field name, the prefix, on_partial or workers cannot be used. Never for a
+            document.
+        WorkerError: While iterating, if a process ended before its work was done.
 
     Examples:
         >>> [action] = with_fingerprints([{"_id": "1", "body": "the quick brown fox"}], text_field="body")
@@ -343,11 +393,12 @@ def with_fingerprints(
     """
     if on_partial not in ("clear", "pass"):
         raise InvalidInputError(f"on_partial {shorten(on_partial)} is not known: give 'clear' or 'pass'")
+    check_workers(workers)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     helper = _Helper(check_text_fields(text_field), chosen, Fields(prefix).prefix, bool(value), on_partial, on_problem)
     if isinstance(actions, AsyncIterable):
-        return _async_each(actions, helper)
+        return _async_each(actions, helper, workers)
     if isinstance(actions, (str, bytes, Mapping)) or not isinstance(actions, Iterable):
         raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
-    return _each(actions, helper)
+    return _each(actions, helper, workers)

@@ -1,0 +1,248 @@
+"""
+Fingerprints in processes of their own: the same, in order, bounded; and every way to end.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from es_simhash import InvalidInputError, WorkerError, fingerprints, get_scheme, with_fingerprints
+from es_simhash.hashing import pool as pool_module
+from es_simhash.hashing.pool import FingerprintPool, split_texts
+
+TEXTS = [f"text number {number}, some words of its own {number * 7}" for number in range(700)] + ["", "?!", "京都"]
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Processes pay from the first text on, and work comes in small parts."""
+    monkeypatch.setattr(pool_module, "ENOUGH_CHARACTERS", 1)
+    monkeypatch.setattr(pool_module, "PART_TEXTS", 50)
+
+
+def children(pool):
+    return list(pool._executor._processes.values())
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("soon")
+def test_the_same_in_the_same_order():
+    """Processes give what one gives, in the order of the texts, also from an iterator."""
+    assert fingerprints(iter(TEXTS), workers=2) == fingerprints(TEXTS)
+    scheme = get_scheme("words", size=3)
+    assert fingerprints(TEXTS, scheme=scheme, workers=2) == fingerprints(TEXTS, scheme=scheme)
+
+
+def test_small_inputs_start_nothing():
+    """As long as there is little to do, no process is started."""
+    with FingerprintPool(get_scheme(), workers=2) as pool:
+        assert pool.compute(TEXTS) == fingerprints(TEXTS)
+        assert pool.submit(TEXTS).result() == fingerprints(TEXTS)
+        assert pool._executor is None
+        assert pool.ahead == 0
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_caller_who_waits_for_one_worker_needs_none():
+    """One process has nothing to offer to a caller who waits for it; beside the caller it has."""
+    with FingerprintPool(get_scheme(), workers=1) as pool:
+        assert pool.compute(TEXTS) == fingerprints(TEXTS)
+        assert pool._executor is None
+        pending = pool.submit(TEXTS)
+        assert len(children(pool)) == 1
+        assert pending.result() == fingerprints(TEXTS)
+
+
+@pytest.mark.parametrize("count", [0, 1, 49, 50, 51])
+@pytest.mark.usefixtures("soon")
+def test_parts(count):
+    """Parts hold all texts in order, and none is empty."""
+    parts = list(split_texts(TEXTS[:count]))
+    assert [text for part in parts for text in part] == TEXTS[:count]
+    assert all(0 < len(part) <= 50 for part in parts)
+
+
+def test_long_texts_are_parts_of_their_own():
+    """A part is not longer than its limit, but for a single text that is."""
+    texts = ["a" * 100_000] * 4 + ["b" * 900_000, "c"]
+    assert [len(part) for part in split_texts(texts)] == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("workers", "error"), [(0, InvalidInputError), (-1, InvalidInputError), (True, TypeError)])
+def test_refused_numbers_of_workers(workers, error):
+    """A number of workers that cannot be used is refused at once, by every function that takes one."""
+    with pytest.raises(error, match="workers"):
+        fingerprints(["text"], workers=workers)
+    with pytest.raises(error, match="workers"):
+        with_fingerprints([], text_field="body", workers=workers)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_killed_worker_is_an_error_and_no_hang():
+    """When a process is killed, the caller gets an error that says so, and the next call too; closing does not hang."""
+    with FingerprintPool(get_scheme(), workers=2) as pool:
+        assert pool.submit(TEXTS).result() == fingerprints(TEXTS)
+        for child in children(pool):
+            os.kill(child.pid, signal.SIGKILL)
+        with pytest.raises(WorkerError, match="killed, or out of memory"):
+            pool.submit(TEXTS * 20).result()
+        with pytest.raises(WorkerError):
+            pool.submit(TEXTS)
+
+
+@pytest.mark.usefixtures("soon")
+def test_an_error_of_a_text_is_the_callers(tmp_path):
+    """What goes wrong in a process is raised where its result is asked for."""
+    path = tmp_path / "stop.txt"
+    path.write_text("的\n", encoding="utf-8")
+    scheme = get_scheme("keywords", stop_words=path)
+    path.unlink()
+    with FingerprintPool(scheme, workers=1) as pool, pytest.raises(InvalidInputError, match="cannot read stop_words"):
+        pool.submit(["北京大学"]).result()
+
+
+@pytest.mark.usefixtures("soon")
+def test_actions_keep_their_order(monkeypatch):
+    """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
+    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 20)
+    documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
+    expected = list(with_fingerprints(documents, text_field="body"))
+    read = 0
+
+    def source():
+        nonlocal read
+        for document in documents:
+            read += 1
+            yield document
+
+    stream = with_fingerprints(source(), text_field="body", workers=2)
+    ahead = 0
+    for number, action in enumerate(stream):
+        assert action == expected[number]
+        ahead = max(ahead, read - number)
+    assert number + 1 == len(documents)
+    # The batch being given, one for each process, and the one being read.
+    assert 20 < ahead <= 20 * 4
+    stream = with_fingerprints(documents, text_field="body", workers=2)
+    next(stream)
+    stream.close()
+    wait_until(lambda: not any("QueueManager" in thread.name for thread in threading.enumerate()))
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_source_that_breaks(monkeypatch):
+    """When the source of actions breaks, what it gave before comes first, then its error."""
+    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 20)
+
+    def source():
+        yield from ({"body": text} for text in TEXTS[:110])
+        raise OSError("disk")
+
+    got = []
+    with pytest.raises(OSError, match="disk"):
+        got.extend(with_fingerprints(source(), text_field="body", workers=2))
+    assert len(got) == 110
+
+
+@pytest.mark.usefixtures("soon")
+def test_async_actions_keep_their_order(monkeypatch):
+    """The async iterator gives the same actions with processes."""
+    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 50)
+    documents = [{"body": text} for text in TEXTS]
+
+    async def source():
+        for document in documents:
+            yield document
+
+    async def collect():
+        return [action async for action in with_fingerprints(source(), text_field="body", workers=2)]
+
+    assert asyncio.run(collect()) == list(with_fingerprints(documents, text_field="body"))
+
+
+SCRIPT = """
+import sys, time
+from es_simhash import with_fingerprints
+from es_simhash.hashing import pool
+pool.ENOUGH_CHARACTERS = 1
+
+def forever():
+    number = 0
+    while True:
+        number += 1
+        yield {"body": f"a text with the number {number}"}
+
+if __name__ == "__main__":
+    for number, _ in enumerate(with_fingerprints(forever(), text_field="body", workers=2)):
+        if number == 5_000:
+            print("begun", flush=True)
+"""
+
+UNGUARDED = """
+from es_simhash import fingerprints
+from es_simhash.hashing import pool
+pool.ENOUGH_CHARACTERS = 1
+fingerprints(["one text", "another"], workers=2)
+"""
+
+
+def begin(tmp_path, script):
+    path = tmp_path / "script.py"
+    path.write_text(script, encoding="utf-8")
+    return subprocess.Popen(
+        [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def is_gone(group):
+    """Whether a process group has no member left that runs; nobody may be there to bury the dead."""
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                return False
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return True
+
+
+def test_ctrl_c(tmp_path):
+    """Ctrl-C, which all processes of a terminal get, ends everything with one traceback: the caller's own."""
+    process = begin(tmp_path, SCRIPT)
+    assert process.stdout.readline() == "begun\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    wait_until(lambda: is_gone(process.pid))
+
+
+def test_no_process_outlives_its_parent(tmp_path):
+    """When the caller is killed, its processes end by themselves."""
+    process = begin(tmp_path, SCRIPT)
+    assert process.stdout.readline() == "begun\n"
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until(lambda: is_gone(process.pid))
+
+
+def test_a_script_without_guard_is_told(tmp_path):
+    """A script that each process would run again ends with an error that names the line that is missing."""
+    process = begin(tmp_path, UNGUARDED)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "WorkerError" in errors.splitlines()[-1]
+    assert "if __name__ == '__main__':" in errors.splitlines()[-1]
