@@ -45,6 +45,17 @@ class Bench:
         if options.product == "elasticsearch":
             del self.ours["scripts"]  # the embedded one has no Painless
 
+    def warm(self, seconds: float) -> None:
+        """Ask until the server has compiled what it runs."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for query in self.queries:
+                self.empty()
+                self.plain(query)
+                for ours in self.ours.values():
+                    for distance in (3, 8, 10):
+                        ours.find_near_dups(INDEX, fingerprint=query, max_distance=distance)
+
     def empty(self, _: int = 0) -> Any:
         """Search for nothing: what any search over HTTP costs."""
         return self.client.search(index=INDEX, body=EMPTY)
@@ -219,17 +230,13 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4_000_000)
     parser.add_argument("--bits", type=int, default=16)
     parser.add_argument("--lookups", type=int, default=40)
+    parser.add_argument("--warm", type=float, default=30, help="seconds of lookups before the first measurement")
     parser.add_argument("--distances", type=int, nargs="*", default=DISTANCES)
     parser.add_argument("--peers", type=int, default=0, metavar="DOCUMENTS", help="measure other ways, on this many")
     options = parser.parse_args()
     bench = Bench(options)
     try:
-        for query in bench.queries * 5:
-            bench.empty()
-            bench.plain(query)
-            for ours in bench.ours.values():
-                for warm in (3, 8, 12):
-                    ours.find_near_dups(INDEX, fingerprint=query, max_distance=warm)
+        bench.warm(options.warm)
         result: dict[str, Any] = {"command": " ".join(sys.argv), "version": bench.server.version, **vars(options)}
         ratio, spent, empty = bench.ratio(bench.plain)
         result["plain"] = {

@@ -282,7 +282,7 @@ def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
 # Milliseconds by the thousand, fitted by bench/plans.py; see docs/lookup.md. Terms are looked up in each segment, so
 # their price holds for a dozen segments; postings are read whole; a scripted check is one document's; a hit is
 # fetched, sent and rescored.
-_PER_THOUSAND = {"terms": 0.7, "postings": 0.02, "checks": 0.25, "hits": 30.0}
+_PER_THOUSAND = {"terms": 0.7, "postings": 0.03, "checks": 0.5, "hits": 10.0}
 
 
 def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:

@@ -96,11 +96,11 @@ def make_client(server, *, asynchronous=False, **options):
     Return a client of the server's own kind; an asynchronous one must be made and closed on its loop.
     """
     if server.product == "opensearch":
-        import opensearchpy as library  # noqa: PLC0415 - each client is only needed for its server
+        import opensearchpy as library
 
         cls = library.AsyncOpenSearch if asynchronous else library.OpenSearch
     else:
-        import elasticsearch as library  # noqa: PLC0415
+        import elasticsearch as library
 
         cls = library.AsyncElasticsearch if asynchronous else library.Elasticsearch
     return cls([server.url], **options)
@@ -190,7 +190,7 @@ def make_simhash(mode, client, call):
     """
     Return a function that makes a client of ours, of the test's mode, with the options given.
     """
-    from es_simhash import AsyncSimHashClient, SimHashClient  # noqa: PLC0415 - the fixtures above do without
+    from es_simhash import AsyncSimHashClient, SimHashClient
 
     def make(**options):
         return (

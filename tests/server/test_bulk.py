@@ -158,7 +158,10 @@ def test_a_server_that_is_down(index):
     import opensearchpy
 
     nowhere = "http://127.0.0.1:9"
-    for client in (elasticsearch.Elasticsearch(nowhere, max_retries=0), opensearchpy.OpenSearch([nowhere], max_retries=0)):
+    for client in (
+        elasticsearch.Elasticsearch(nowhere, max_retries=0),
+        opensearchpy.OpenSearch([nowhere], max_retries=0),
+    ):
         with client, pytest.raises(Exception, match="[Cc]onnection"):
             SimHashClient(client).find_near_dups(index, TEXT)
 

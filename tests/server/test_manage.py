@@ -40,7 +40,9 @@ def test_an_index_that_exists_is_not_created_again(index, simhash):
 
 def test_put_mapping_prepares_an_index_that_exists(server, index, simhash):
     """Their fields and ``_meta`` stay; saying less the second time takes nothing back."""
-    server.request("PUT", f"/{index}", {"mappings": {"_meta": {"owner": "x"}, "properties": {"body": {"type": "text"}}}})
+    server.request(
+        "PUT", f"/{index}", {"mappings": {"_meta": {"owner": "x"}, "properties": {"body": {"type": "text"}}}}
+    )
     assert simhash.put_mapping(index, text_field="body", max_distance=5) == [index]
     assert simhash.put_mapping(index) == [index]
     held = mapping_of(server, index)
