@@ -26,6 +26,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Texts and fingerprints": {
         "fingerprint": "Print the fingerprints of texts.",
         "distance": "Print the distance of two fingerprints or texts.",
+        "bench": "Measure how fast the schemes are on your texts.",
     },
     "Queries and mappings to paste": {
         "mapping": "Print the mapping, templates or Dev Tools text.",

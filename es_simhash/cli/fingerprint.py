@@ -5,17 +5,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import click
 
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import json_option, scheme_options
+from es_simhash.cli.options import json_option, scheme_options, workers_option
 from es_simhash.cli.output import print_json, print_line
 from es_simhash.cli.texts import STDIN, read_lines, read_text
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme, to_hex
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme, to_hex
+from es_simhash.hashing.pool import FingerprintPool, Pending
 
 _BATCH_TEXTS = 1_000
 _BATCH_CHARACTERS = 4_000_000
@@ -40,9 +42,12 @@ EXAMPLES = [
     multiple=True,
     help="Take the whole file as one text. Repeatable.",
 )
+@workers_option
 @scheme_options
 @json_option
-def command(text: str | None, files: tuple[str, ...], scheme: Scheme | str | None, *, as_json: bool) -> None:
+def command(
+    text: str | None, files: tuple[str, ...], workers: int | None, scheme: Scheme | str | None, *, as_json: bool
+) -> None:
     """
     Print the fingerprints of texts.
 
@@ -58,7 +63,7 @@ def command(text: str | None, files: tuple[str, ...], scheme: Scheme | str | Non
         named = [(None, read_text(STDIN) if text == STDIN else text)]
     else:
         named = enumerate(read_lines(sys.stdin.buffer), start=1)
-    for name, found in _each(named, chosen):
+    for name, found in _each(named, chosen, workers):
         digits = None if found is None else to_hex(found)
         if as_json:
             place: dict[str, Any] = {} if name is None else {"file" if isinstance(name, str) else "line": name}
@@ -68,13 +73,22 @@ def command(text: str | None, files: tuple[str, ...], scheme: Scheme | str | Non
 
 
 def _each(
-    named: Iterable[tuple[str | int | None, str]], scheme: Scheme
+    named: Iterable[tuple[str | int | None, str]], scheme: Scheme, workers: int | None
 ) -> Iterator[tuple[str | int | None, int | None]]:
     """Yield the name and fingerprint of each text; texts are taken in batches, since that is faster."""
     waiting = iter(named)
-    while batch := list(_batch(waiting)):
-        found = fingerprints([text for _, text in batch], scheme=scheme)
-        yield from zip((name for name, _ in batch), found, strict=True)
+    begun: deque[tuple[list[str | int | None], Pending]] = deque()
+    with FingerprintPool(scheme, workers=workers) as pool:
+        while batch := list(_batch(waiting)):
+            begun.append(([name for name, _ in batch], pool.submit([text for _, text in batch])))
+            while len(begun) > pool.ahead:
+                yield from _finish(*begun.popleft())
+        for each in begun:
+            yield from _finish(*each)
+
+
+def _finish(names: Sequence[str | int | None], pending: Pending) -> Iterator[tuple[str | int | None, int | None]]:
+    return zip(names, pending.result(), strict=True)
 
 
 def _batch(named: Iterator[tuple[str | int | None, str]]) -> Iterator[tuple[str | int | None, str]]:

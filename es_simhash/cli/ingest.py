@@ -25,6 +25,7 @@ from es_simhash.cli.options import (
     scheme_options,
     server_options,
     text_field_option,
+    workers_option,
 )
 from es_simhash.cli.output import count, error, note, print_json, print_line, warn
 from es_simhash.cli.progress import Tracker
@@ -87,6 +88,7 @@ EXAMPLES = [
     metavar="FILE",
     help="Write what became of each document, as JSON Lines.",
 )
+@workers_option
 @scheme_options
 @prefix_option
 @server_options
@@ -103,6 +105,7 @@ def command(
     canonical: str | None,
     limit: int | None,
     report: IO[str] | None,
+    workers: int | None,
     scheme: Scheme | str | None,
     prefix: str,
     server: Server,
@@ -131,6 +134,7 @@ def command(
         "rule": rule,
         "canonical": canonical,
         "id_from": "content" if content_ids else None,
+        "workers": workers,
     }
     reader = Reader(files, format=format_)
     tally = _Tally(report)

@@ -29,6 +29,7 @@ __all__ = [
     "scheme_options",
     "server_options",
     "text_field_option",
+    "workers_option",
 ]
 
 DEFAULT_URL = "http://localhost:9200"
@@ -237,4 +238,14 @@ def text_field_option(command: Command[_T]) -> Command[_T]:
         metavar="FIELD",
         multiple=True,
         help="Field that holds the text. Repeatable, in order.",
+    )(command)
+
+
+def workers_option(command: Command[_T]) -> Command[_T]:
+    """Add ``--workers``; the command gets ``workers``, ``None`` where it is not given."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Compute fingerprints in N more processes, once there is enough to do.",
     )(command)
