@@ -169,10 +169,10 @@ def _hash_batch_by_script(
     codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
 ) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
     spans = shingle_lengths(codes, scheme.parameters["size"])
-    owners = np.repeat(np.arange(lengths.size), lengths)
     ends = np.cumsum(lengths)
-    fits = ends[owners] - np.arange(codes.size) >= spans
-    counts = np.bincount(owners[fits], minlength=lengths.size)
+    fits = np.repeat(ends, lengths) - np.arange(codes.size) >= spans
+    before = np.concatenate(([0], np.cumsum(fits, dtype=np.intp)))
+    counts = before[ends] - before[ends - lengths]
     # A text in which no shingle fits is one shingle.
     short = (lengths > 0) & (counts == 0)
     starts = (ends - lengths)[short]
