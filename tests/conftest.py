@@ -16,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
+from tests.server.servers import PRODUCTS, SERVERS, Servers
+
 settings.register_profile("laptop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
@@ -25,6 +27,21 @@ if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later 
 
 NETWORKED = {"server", "docs"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_configure(config):
+    """Keep the servers with the session, so that each is started once, when a test first asks for it."""
+    config.stash[SERVERS] = Servers()
+
+
+def pytest_unconfigure(config):
+    """Stop what was started."""
+    config.stash[SERVERS].close()
+
+
+def pytest_report_header(config):
+    """Say which servers the tests run on."""
+    return [f"{product}: {config.stash[SERVERS].describe(product)}" for product in PRODUCTS]
 
 
 @pytest.fixture(autouse=True)

@@ -15,25 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.servers import PRODUCTS, NoServerError, Servers, is_required
-
-SERVERS = pytest.StashKey[Servers]()
-
-
-def pytest_configure(config):
-    """Keep the servers with the session, so that they are started once."""
-    config.stash[SERVERS] = Servers()
-
-
-def pytest_unconfigure(config):
-    """Stop what was started."""
-    config.stash[SERVERS].close()
-
-
-def pytest_report_collectionfinish(config):
-    """Say which servers the tests run on; pytest asks for its header before it has seen this folder."""
-    servers = config.stash[SERVERS]
-    return [f"{product}: {servers.describe(product)}" for product in PRODUCTS]
+from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
 
 
 def get_server(request, product):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from es_simhash.engine.embedded import EmbeddedServer, embedded_server
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 
@@ -200,3 +202,7 @@ class Servers:
 def _embedded_version(product: str) -> str | None:
     wanted = dict(entry.split("-", 1) for entry in os.environ.get(VERSIONS, "").replace(" ", "").split(",") if entry)
     return wanted.get(product)
+
+
+# Where pytest's configuration keeps the servers of the session.
+SERVERS = pytest.StashKey[Servers]()
