@@ -28,7 +28,7 @@ COPIES = 450  # more than the first page holds, so that reading on is needed
 PASSWORD = "Giraffe-19-Lake"  # noqa: S105 - of users of a server that lives as long as these tests
 
 # What each kind of reader may do, in the words of the security plugin: in the cluster, and on the index. The group
-# cluster_composite_ops, which is the documented one, lets scrolls be read; these two lone rights do not.
+# cluster_composite_ops, which is the documented one, lets scrolls be read, but not closed; the lone rights do neither.
 BATCHES = ["indices:data/read/msearch", "indices:data/read/mget"]
 SEARCH = ["indices:data/read/search", "indices:data/read/msearch*", "indices:data/read/mget*"]
 POINT_IN_TIME = ["indices:data/read/point_in_time/create", "indices:data/read/point_in_time/delete"]
@@ -36,7 +36,7 @@ ROLES = {
     "reads": (["cluster_composite_ops"], ["read"]),
     "searches": (BATCHES, SEARCH),
     "pages": (BATCHES, [*SEARCH, *POINT_IN_TIME]),
-    "scrolls": (["cluster_composite_ops"], SEARCH),
+    "scrolls": (["cluster_composite_ops", "indices:data/read/scroll/clear"], SEARCH),
     "sees-mappings": (["cluster_composite_ops"], ["read", "indices:admin/mappings/get"]),
     "nothing": ([], []),
 }
@@ -81,7 +81,7 @@ def make_client(server, name, password, *, asynchronous=False):
     import opensearchpy
 
     cls = opensearchpy.AsyncOpenSearch if asynchronous else opensearchpy.OpenSearch
-    return cls([server.url], http_auth=(name, password), use_ssl=True, ca_certs=str(server.ca_path))
+    return cls([server.url], http_auth=(name, password), use_ssl=True, ca_certs=str(server.ca_path), timeout=60)
 
 
 @pytest.fixture(params=["sync", "async"])
