@@ -65,6 +65,6 @@ def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
     if ignored:
         raise InvalidInputError(f"field {ignored[0]} was not kept: it is longer than ignore_above, or malformed")
     raise InvalidInputError(
-        f"it has no text in {', '.join(fields)}: not in _source, not stored (ignore_above leaves long ones out), or not "
-        "for this user"
+        f"it has no text in {', '.join(fields)}: not in _source, not stored (ignore_above leaves long ones out), or "
+        "not for this user"
     )
