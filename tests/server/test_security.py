@@ -17,11 +17,7 @@ from es_simhash.engine.embedded import embedded_server
 from tests.server.conftest import Calls
 from tests.server.servers import send
 
-pytestmark = [
-    pytest.mark.faults,
-    # aiohttp before 3.12 lets go of TLS connections only some time after its session was closed.
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-]
+pytestmark = pytest.mark.faults
 
 INDEX = "guarded"
 COPIES = 450  # more than the first page holds, so that reading on is needed
