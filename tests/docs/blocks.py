@@ -21,10 +21,12 @@ def blocks(name: str, language: str) -> list[str]:
 
 def run(block: str, namespace: dict) -> None:
     """
-    Execute *block*, and compare what it prints with its lines that begin with ``#>``.
+    Execute *block*, and compare what it prints with its lines that begin with ``# ->``.
     """
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(block, "README", "exec"), namespace)  # noqa: S102 -- the project's own examples
-    promised = [line.removeprefix("#>").removeprefix(" ") for line in block.splitlines() if line.startswith("#>")]
-    assert printed.getvalue().splitlines() == promised
+    promised = [line.removeprefix("# ->").removeprefix(" ") for line in block.splitlines() if line.startswith("# ->")]
+    found = printed.getvalue().splitlines()
+    if found != promised:
+        raise AssertionError(f"printed {found}, not {promised}")
