@@ -1,44 +1,64 @@
 """
-Characters a second of each scheme against 1e0ng/simhash, and fingerprints a second of 20 weighted features.
+Fingerprint speed beside the peers', of every scheme, with one process and two; and the memory that it takes.
 
-    python bench/fingerprint.py DATA_FOLDER [--sets reuters21578,xwlb_zh] [--documents 3000] [--rounds 3]
+    python -m venv SCRATCH && SCRATCH/bin/pip install -e ".[fast]" psutil -r bench/requirements.txt
+    SCRATCH/bin/python bench/fingerprint.py DATA_FOLDER
 
-Prints JSON. Everything runs on one core, in turn, in one process; the best round counts. The peer (`pip install
-simhash`) is measured when it is installed, and its figures are null when it is not: no ratio is made up.
+Prints JSON. Everything runs in turn, on one core unless it says otherwise; the best of some rounds counts, and rounds
+of ours and of the peers alternate. A peer that is not installed has null for figures: no ratio is made up. A machine
+that does something else meanwhile blurs the ratios: the load before and after is in the report.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import importlib
 import json
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xxhash
 
-from es_simhash.hashing import fingerprints, get_scheme, simhash, simhashes
+from es_simhash.hashing import fingerprint, fingerprints, get_scheme, pool as pool_module, segment, simhash, simhashes
+from es_simhash.hashing.pool import FingerprintPool
 
 FEATURES = 20
 ROWS = 50_000
-SCHEMES = ("shingles-1", "words", "keywords")
+WORKERS_CHARACTERS = 10_000_000
+MINHASH_PERMUTATIONS = 128
+SCHEMES = ("shingles-1", "shingles-2", "words-1", "keywords-1")
+# As many of the texts as the slow ones get, and a whole part of the batched work.
+SOME = 100
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--sets", default="reuters21578,xwlb_zh")
-    parser.add_argument("--documents", type=int, default=3000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--documents", type=int, default=3_000, help="texts of each set")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--many", type=int, default=1_000_000, help="documents for the memory that must stay flat")
+    parser.add_argument("--long", type=int, default=100_000_000, help="characters of the long text")
+    parser.add_argument("--child", choices=["many", "long"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    report = {"load_before": os.getloadavg()[0], "texts": [], "features": measure_features(options.rounds)}
-    report["texts"] = [
-        measure_texts(name, read_texts(options.data / name, options.documents), options.rounds)
-        for name in options.sets.split(",")
-    ]
+    if options.child:
+        print(json.dumps(hold_many(options.many) if options.child == "many" else hold_long(options.long)))
+        return
+    report: dict[str, Any] = {"command": " ".join(sys.argv), "load_before": os.getloadavg()[0]}
+    report["features"] = measure_features(options.rounds)
+    texts = {name: read_texts(options.data / name, options.documents) for name in options.sets.split(",")}
+    report["texts"] = [measure_texts(name, each, options.rounds) for name, each in texts.items()]
+    report["keywords"] = [measure_keywords(name, each, options.rounds) for name, each in texts.items()]
+    report["workers"] = [measure_workers(name, each) for name, each in texts.items()]
+    report["import_milliseconds"] = measure_import(options.rounds)
+    report["memory"] = {child: run_child(child, options) for child in ("many", "long")}
     report["load_after"] = os.getloadavg()[0]
     print(json.dumps(report, indent=1))
 
@@ -48,30 +68,42 @@ def read_texts(folder: Path, count: int) -> list[str]:
         return [json.loads(line)["text"] for line, _ in zip(lines, range(count), strict=False)]
 
 
+def size(texts: list[str]) -> int:
+    return sum(map(len, texts))
+
+
+def best(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the seconds of the best of *rounds* of each work, the works taking turns."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            started = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - started)
+    return {name: min(each) for name, each in times.items()}
+
+
 def measure_texts(name: str, texts: list[str], rounds: int) -> dict[str, object]:
-    characters = sum(map(len, texts))
-    peer_texts = texts[: max(1, len(texts) // 10)]
-    peer = peer_speed(peer_texts, rounds)
-    speeds = {}
+    some = texts[:SOME]
+    works: dict[str, Callable[[], object]] = {}
     for scheme in SCHEMES:
-        some = peer_texts if scheme == "keywords" else texts
-        resolved = get_scheme(scheme)
-        fingerprints(some[:1], scheme=resolved)  # dictionaries are loaded once a process: not part of a rate
-        seconds = best(lambda some=some, scheme=resolved: fingerprints(some, scheme=scheme), rounds)
-        speed = sum(map(len, some)) / seconds
-        speeds[scheme] = {
-            "characters_per_second": round(speed),
-            "times_1e0ng": None if peer is None else round(speed / peer, 2),
-        }
+        fingerprints(some[:1], scheme=scheme)  # dictionaries are loaded once a process: no part of a rate
+        works[scheme] = lambda scheme=scheme: fingerprints(texts, scheme=scheme)
+    makers = {each: peer() for each, peer in PEERS.items()}
+    works |= {each: lambda make=make: [make(text) for text in some] for each, make in makers.items() if make}
     whole = "".join(texts).encode("utf-32-le", "surrogatepass")
+    works["memcpy of UTF-32"] = lambda: bytearray(whole)
+    part = "".join(some).encode("utf-32-le", "surrogatepass")
+    works["XXH3 of each shingle, alone"] = lambda: hash_each(part)
+    partial = {*PEERS, "XXH3 of each shingle, alone"}
+    speeds = {each: size(some if each in partial else texts) / took for each, took in best(works, rounds).items()}
+    peer = speeds.get("1e0ng/simhash")
     return {
         "set": name,
         "documents": len(texts),
-        "characters": characters,
-        "1e0ng_characters_per_second": None if peer is None else round(peer),
-        "schemes": speeds,
-        "copy_characters_per_second": round(characters / best(lambda: bytearray(whole), rounds)),
-        "hash_alone_characters_per_second": round(characters / best(lambda: hash_each(whole), 1)),
+        "characters": size(texts),
+        "characters_per_second": {each: round(speeds[each]) if each in speeds else None for each in (*works, *PEERS)},
+        "times_1e0ng": {each: None if peer is None else round(speeds[each] / peer, 1) for each in SCHEMES},
     }
 
 
@@ -82,35 +114,187 @@ def hash_each(data: bytes) -> None:
         digest(data[at : at + 16])
 
 
+def optional(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return None
+
+
+def peer_simhash() -> Callable[[str], object] | None:
+    module = optional("simhash")
+    return module and (lambda text: module.Simhash(text).value)
+
+
+def peer_datasketch() -> Callable[[str], object] | None:
+    module = optional("datasketch")
+
+    def make(text: str) -> object:
+        # The same shingles as ours; datasketch hashes bytes.
+        minhash = module.MinHash(num_perm=MINHASH_PERMUTATIONS)
+        minhash.update_batch({text[at : at + 4].encode("utf-8", "surrogatepass") for at in range(len(text) - 3)})
+        return minhash
+
+    return module and make
+
+
+def peer_gaoya() -> Callable[[str], object] | None:
+    module = optional("gaoya.simhash")
+    if module is None:
+        return None
+    # It offers no fingerprint alone: the figure has the insertion into its index in it.
+    index = module.SimHashStringIndex(analyzer="char", ngram_range=(4, 4), lowercase=True)
+    numbers = iter(range(sys.maxsize))
+    return lambda text: index.insert_document(next(numbers), text)
+
+
+def peer_text_dedup() -> Callable[[str], object] | None:
+    module = optional("text_dedup.simhash")
+    return module and (
+        lambda text: module.embed_func(text, 0, ngram=4, permutations=[], hash_func=module.xxh3_64_digest)
+    )
+
+
+PEERS: dict[str, Callable[[], Callable[[str], object] | None]] = {
+    "1e0ng/simhash": peer_simhash,
+    "datasketch MinHash(128)": peer_datasketch,
+    "gaoya, inserted": peer_gaoya,
+    "text-dedup": peer_text_dedup,
+}
+
+
+def measure_keywords(name: str, texts: list[str], rounds: int) -> dict[str, object]:
+    """Compare ``keywords``, with jieba and with rjieba, with extract_tags and 1e0ng/simhash."""
+    import jieba.analyse
+
+    some = texts[:SOME]
+    jieba.setLogLevel("CRITICAL")
+    jieba.analyse.extract_tags(some[0])
+    make = optional("simhash")
+    loaded = segment.segmenter(get_scheme("keywords"))
+    fast = loaded._fast  # noqa: SLF001 -- which segmenter works is nobody's choice but a benchmark's
+
+    def ours(cutter: Any) -> Callable[[], object]:
+        def work() -> None:
+            loaded._fast = cutter  # noqa: SLF001
+            try:
+                fingerprints(some, scheme="keywords")
+            finally:
+                loaded._fast = fast  # noqa: SLF001
+
+        return work
+
+    works: dict[str, Callable[[], object]] = {"with jieba": ours(None)}
+    if fast is not None:
+        works["with rjieba"] = ours(fast)
+    if make:
+        works["peer"] = lambda: [
+            make.Simhash(jieba.analyse.extract_tags(text, topK=20, withWeight=True)).value for text in some
+        ]
+    took = best(works, rounds)
+    peer = took.get("peer")
+    return {
+        "set": name,
+        "characters_per_second": {each: round(size(some) / seconds) for each, seconds in took.items()},
+        "times_extract_tags_and_1e0ng": {
+            each: None if peer is None else round(peer / took[each], 2) for each in works if each != "peer"
+        },
+    }
+
+
+def measure_workers(name: str, texts: list[str]) -> dict[str, object]:
+    """Compare two processes with one, both warm, on ``keywords``."""
+    scheme = get_scheme("keywords")
+    texts = texts * max(1, WORKERS_CHARACTERS // size(texts))
+    parts = [texts[at : at + 100] for at in range(0, len(texts), 100)]
+    speeds = {}
+    for workers in (1, 2):
+        with FingerprintPool(scheme, workers=workers) as pool:
+            pool.submit(["x" * pool_module.ENOUGH_CHARACTERS]).result()
+            # One process takes several of these while it waits for none: all have their dictionary afterwards.
+            for pending in [pool.submit(texts[:50]) for _ in range(50 * workers)]:
+                pending.result()
+            started = time.perf_counter()
+            for pending in [pool.submit(part) for part in parts]:
+                pending.result()
+            speeds[workers] = size(texts) / (time.perf_counter() - started)
+    return {
+        "set": name,
+        "characters_per_second": {f"{workers} workers": round(speed) for workers, speed in speeds.items()},
+        "two_over_one": round(speeds[2] / speeds[1], 2),
+    }
+
+
 def measure_features(rounds: int) -> dict[str, object]:
     random = np.random.default_rng(1)
     hashes = random.integers(0, 2**64, (ROWS, FEATURES), dtype=np.uint64)
     weights = random.uniform(0.1, 12.0, (ROWS, FEATURES))
-    seconds = best(lambda: simhashes(hashes, weights), rounds)
-    single = hashes[:500].tolist(), weights[:500].tolist()
-    one_by_one = best(lambda: [simhash(*row) for row in zip(*single, strict=True)], rounds)
+    single = list(zip(hashes[:500].tolist(), weights[:500].tolist(), strict=True))
+    took = best(
+        {"batched": lambda: simhashes(hashes, weights), "one by one": lambda: [simhash(*row) for row in single]}, rounds
+    )
     return {
         "features": FEATURES,
-        "batched_per_second": round(ROWS / seconds),
-        "one_by_one_per_second": round(500 / one_by_one),
+        "batched_per_second": round(ROWS / took["batched"]),
+        "one_by_one_per_second": round(len(single) / took["one by one"]),
     }
 
 
-def peer_speed(texts: list[str], rounds: int) -> float | None:
-    try:
-        from simhash import Simhash
-    except ImportError:
-        return None
-    return sum(map(len, texts)) / best(lambda: [Simhash(text).value for text in texts], rounds)
+def measure_import(rounds: int) -> dict[str, float]:
+    """Return the milliseconds that importing takes, beyond those of an empty program."""
+    took = best(
+        {
+            "empty": lambda: subprocess.run([sys.executable, "-c", ""], check=True),
+            "import": lambda: subprocess.run([sys.executable, "-c", "import es_simhash"], check=True),
+        },
+        max(5, rounds),
+    )
+    return {"import es_simhash": round(1000 * (took["import"] - took["empty"]), 1)}
 
 
-def best(work: Callable[[], object], rounds: int) -> float:
-    times = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
+def run_child(child: str, options: argparse.Namespace) -> Any:
+    command = [sys.executable, __file__, str(options.data), "--child", child]
+    command += ["--many", str(options.many), "--long", str(options.long)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def resident() -> int:
+    import psutil
+
+    return round(psutil.Process().memory_info().rss / 1e6)
+
+
+def hold_many(count: int) -> dict[str, object]:
+    """Return the resident megabytes after each tenth of a long stream of documents through ``with_fingerprints``."""
+    from es_simhash import with_fingerprints
+
+    def documents() -> Iterator[dict[str, str]]:
+        for number in range(count):
+            yield {"body": f"Document {number} of many tells that {number * number} is a number of its own. " * 4}
+
+    megabytes = []
+    for number, _ in enumerate(with_fingerprints(documents(), text_field="body"), 1):
+        if number % (count // 10) == 0:
+            megabytes.append(resident())
+    return {"documents": count, "resident_megabytes": megabytes}
+
+
+def hold_long(count: int) -> dict[str, object]:
+    """Return the peak of resident megabytes while one long text of distinct words gets its fingerprint."""
+    import resource
+
+    pieces = (f"word{number:x} and {number * 7919 % 1000003} " for number in range(count // 16))
+    text = "".join(pieces)[:count]
+    before = resident()
+    started = time.perf_counter()
+    fingerprint(text)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {
+        "characters": len(text),
+        "seconds": round(time.perf_counter() - started, 1),
+        "megabytes_before": before,
+        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6),
+    }
 
 
 if __name__ == "__main__":

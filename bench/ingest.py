@@ -3,8 +3,9 @@ Documents a second into a real server: plain bulk, with precomputed fields, and 
 
     python bench/ingest.py --product opensearch DOCS.jsonl.gz
 
-All three through the client's own ``streaming_bulk``, into an index of one shard each, in turns. Prints JSON with the
-median rates, and the time of the other two over plain bulk.
+All through the client's own ``streaming_bulk``, into an index of one shard each, in turns. Prints JSON with the
+median rates, and the times over plain bulk and over bulk with precomputed fields. With ``--workers``, the fingerprints
+are also computed in processes beside the bulk.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--schemes", nargs="*", default=["shingles", "keywords"])
+    parser.add_argument("--workers", type=int, help="also measure with_fingerprints with so many processes")
     options = parser.parse_args()
     documents = list(read_documents(options.docs, most=options.documents))
     result: dict[str, Any] = {"command": " ".join(sys.argv), "documents": len(documents)}
@@ -67,6 +69,10 @@ def main() -> None:
                     with_fingerprints(plain(), text_field="text", scheme=scheme), scheme
                 ),
             }
+            if options.workers:
+                ways["with_fingerprints_workers"] = lambda: seconds(
+                    with_fingerprints(plain(), text_field="text", scheme=scheme, workers=options.workers), scheme
+                )
             for way in ways.values():
                 way()
             times: dict[str, list[float]] = {name: [] for name in ways}
@@ -80,6 +86,9 @@ def main() -> None:
                 "with_fingerprints_over_plain": round(medians["with_fingerprints"] / medians["plain"], 2),
                 "with_fingerprints_over_precomputed": round(medians["with_fingerprints"] / medians["precomputed"], 2),
             }
+            if options.workers:
+                ratio = medians["with_fingerprints_workers"] / medians["precomputed"]
+                result[scheme]["with_fingerprints_workers_over_precomputed"] = round(ratio, 2)
     print(json.dumps(result, indent=1))
 
 
