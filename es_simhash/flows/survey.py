@@ -22,8 +22,9 @@ from es_simhash.index.plan import Landscape, Limits
 __all__ = ["lessen", "survey"]
 
 SAMPLE = 40
-# Up to this distance the best plan is the same in every index that was measured.
+# Up to this distance the plan for a large and skewed index costs a small and even one next to nothing.
 UNSURVEYED_DISTANCE = 7
+LARGE_AND_SKEWED = Landscape(documents=64_000_000, density=32.0)
 
 _EXPENSIVE = "allow_expensive_queries"
 _ALLOWED = re.compile(r"(?:maximum of|is set to|limit of) \[?(\d+)")
@@ -37,7 +38,7 @@ def survey(context: Context, index: Index, max_distance: int) -> Flow[Landscape]
     A failure to learn is no failure of the lookup.
     """
     if max_distance <= UNSURVEYED_DISTANCE:
-        return Landscape()
+        return LARGE_AND_SKEWED
     known = context.recall_landscape(index)
     if known is None:
         try:

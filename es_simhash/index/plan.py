@@ -279,10 +279,10 @@ def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
     return (*useful, *scripted, *([replace(scan, script=True)] if limits.scripts else []), scan)
 
 
-# Milliseconds by the thousand, fitted by bench/plans.py; see docs/lookup.md. Terms are looked up in each segment, so
-# their price holds for a dozen segments; postings are read whole; a scripted check is one document's; a hit is
-# fetched, sent and rescored.
-_PER_THOUSAND = {"terms": 0.7, "postings": 0.03, "checks": 0.5, "hits": 10.0}
+# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/lookup.md. A term is
+# looked up in each of eight segments; postings are read whole; a check is one document's; a hit is fetched, sent and
+# rescored. Only their proportions decide.
+_PER_THOUSAND = {"terms": 6.5, "postings": 0.015, "checks": 0.1, "hits": 36.0}
 
 
 def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:

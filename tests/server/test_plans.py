@@ -13,7 +13,6 @@ from es_simhash import (
     explain_plan,
     fingerprint_fields,
     make_plan,
-    plan_lookup,
     rescore,
 )
 from es_simhash.index.plan import Limits
@@ -174,7 +173,7 @@ def test_plans_are_explained_for_an_index(server, index, simhash):
     estimates = simhash.explain_plan(index)
     assert estimates[0].plan.max_distance == 9
     assert estimates == tuple(sorted(estimates, key=lambda each: each.milliseconds))
-    assert simhash.explain_plan(index, max_distance=2)[0].plan == plan_lookup(2)
+    assert simhash.explain_plan(index, max_distance=2)[0].plan.minimum_should_match == 2
 
 
 @pytest.mark.parametrize("max_distance", [0, 1, 2, 3, 4, 10])
