@@ -14,7 +14,6 @@ may cut or convert differently and so change bits.
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +68,8 @@ def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | Non
 
 
 def _version(name: str) -> str:
+    import importlib.metadata  # noqa: PLC0415 - brings the e-mail package with it, a quarter of our import time
+
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError as error:
