@@ -51,6 +51,7 @@ from es_simhash.index.mapping import (
 )
 from es_simhash.index.nearby import distinct
 from es_simhash.index.plan import Landscape, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from es_simhash.index.policies import IfSimilar
 from es_simhash.index.presets import PRESETS, Preset, get_preset
 from es_simhash.index.query import build_query
 from es_simhash.index.rescore import NearDup, NearDups, rescore
@@ -63,6 +64,7 @@ __all__ = [
     "Deduped",
     "EmbeddedServerError",
     "Group",
+    "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
     "IndexSettings",

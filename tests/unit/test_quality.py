@@ -2,11 +2,21 @@
 Evaluation against known pairs, explanations, edits, tuning and presets; no server.
 """
 
+import pickle
 import random
 
 import pytest
 
-from es_simhash import PRESETS, InvalidInputError, MissingDependencyError, NearDup, NearDups, get_preset, get_scheme
+from es_simhash import (
+    PRESETS,
+    IfSimilar,
+    InvalidInputError,
+    MissingDependencyError,
+    NearDup,
+    NearDups,
+    get_preset,
+    get_scheme,
+)
 from es_simhash.errors import SchemeError
 from es_simhash.flows.verify import Verification, verification_of
 from es_simhash.hashing import fingerprint, hamming_distance
@@ -261,3 +271,17 @@ def test_what_verify_stands_for():
             verification_of(wrong)
     with pytest.raises(TypeError, match="texts"):
         Verification(texts="here")
+
+
+def test_policy_that_verifies():
+    """Only similar texts make a duplicate; what cannot be read is written, and a wrong policy is refused."""
+    policy = IfSimilar(["title", "body"], then="replace", similarity=0.5)
+    old = NearDup("1", "i", 0, 0, source={"title": "", "body": BASE})
+    assert policy({"body": EDITED}, old) == "replace"
+    assert policy({"body": OTHER}, old) == "write"
+    assert policy({"body": EDITED}, NearDup("1", "i", 0, 0)) == "write"
+    assert policy({"body": 5}, old) == "write"
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301
+    for arguments in ({"then": "write"}, {"similarity": 2}, {"text_field": ""}):
+        with pytest.raises(InvalidInputError):
+            IfSimilar(**({"text_field": "body"} | arguments))
