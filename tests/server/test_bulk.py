@@ -111,7 +111,7 @@ def test_one_refused_document_does_not_keep_the_others_out(server, index, simhas
     """A mapping conflict is named; everything before and after it is written."""
     simhash.create_index(index, text_field="body", mappings={"properties": {"n": {"type": "integer"}}})
     documents = [{"_id": str(n), "n": "no number" if n == 3 else n, "body": TEXT} for n in range(6)]
-    reports = list(simhash.ingest(index, [*documents, "not json", {"_op_type": "guess"}]))
+    reports = list(simhash.ingest(index, [*documents, "not json", {"_op_type": "guess"}], on_duplicate=None))
     assert [report.action for report in reports] == ["written"] * 3 + ["refused"] + ["written"] * 2 + ["refused"] * 2
     assert "no number" in reports[3].reason or "integer" in reports[3].reason
     assert [report.position for report in reports] == list(range(8))
