@@ -17,6 +17,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -89,6 +90,8 @@ def main() -> int:
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run to make; all by default")
     parser.add_argument("--write", action="store_true", help="put the rows into COMPATIBILITY.md")
     arguments = parser.parse_args()
+    # A job in the background ignores Ctrl-C, and so would the programs that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     known = {run.name: run for run in RUNS}
     if unknown := [name for name in arguments.runs if name not in known]:
         parser.error(f"no run is called {unknown[0]!r}: give some of {', '.join(known)}")
