@@ -1,0 +1,105 @@
+"""
+The commands find --preset, evaluate --index, explain --index, doctor and tune on real servers.
+"""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from es_simhash.cli import app
+
+TEXT = (
+    "The council approved the new bridge over the river on Tuesday after a long debate about its cost. Residents had "
+    "asked for a crossing for twenty years, and the mayor called the vote a victory for patience."
+)
+TEXTS = {
+    "a": TEXT,
+    "b": TEXT.replace("Residents", "People"),
+    "c": "Rain is expected in the north until Friday evening.",
+}
+
+
+@pytest.fixture
+def run(server, monkeypatch):
+    """Return a function that runs a command line against the server."""
+    for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    monkeypatch.setenv("ES_SIMHASH_URL", server.url)
+    return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The documents and their one known pair."""
+    documents, pairs = tmp_path / "docs.jsonl", tmp_path / "pairs.csv"
+    documents.write_text("".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in TEXTS.items()))
+    pairs.write_text("id1,id2,jaccard\na,b,0.86\n")
+    return documents, pairs
+
+
+@pytest.fixture
+def news(run, index, server, files):
+    """An index with the documents."""
+    result = run("ingest", index, files[0], "--create", "-t", "text", "--id-field", "id")
+    assert result.exit_code == 0, result.output
+    server.request("POST", f"/{index}/_refresh")
+    return index
+
+
+def test_find_with_a_preset(run, news):
+    """Similarity is shown, and decides."""
+    found = json.loads(run("find", news, TEXT, "--preset", "similar", "--json").stdout)
+    assert [each["id"] for each in found["near_dups"]] == ["a", "b"]
+    assert found["near_dups"][0]["similarity"] == 1.0
+    assert found["unverified"] == []
+    assert "similarity" in run("find", news, "--id", "b", "-d", 20, "--verify", "0.5").stdout
+    assert json.loads(run("find", news, TEXT, "--preset", "identical", "--json").stdout)["near_dups"][0]["id"] == "a"
+
+
+def test_evaluate_through_a_server(run, news, files):
+    """The index's answers give the figures that comparing every pair gives."""
+    arguments = ["evaluate", *files, "--preset", "similar", "--json"]
+    through = json.loads(run(*arguments, "--index", news).stdout)
+    assert through == json.loads(run(*arguments).stdout)
+    assert through["verified"]["recall"] == 1.0
+
+
+def test_explain_documents(run, news):
+    """Documents are named by id; one that is not there is said so in a line."""
+    assert "[-Residents-]{+People+}" in run("explain", "--index", news, "a", "b").stdout
+    result = run("explain", "--index", news, "a", "nobody")
+    assert result.exit_code == 1
+    assert "'nobody' cannot be compared: there is none" in result.stderr
+
+
+def test_doctor(run, news, server):
+    """Exits with 0 for a healthy index, and with 1 and what to do for one that is not."""
+    result = run("doctor", news)
+    assert result.exit_code == 0, result.output
+    assert "3 documents, 3 with a fingerprint, 3 examined" in result.stdout
+    server.request("PUT", f"/{news}/_doc/late?refresh=true", {"text": TEXT})
+    result = run("doctor", news, "--json")
+    assert result.exit_code == 1
+    [finding] = [each for each in json.loads(result.stdout)["findings"] if each["topic"] == "missing"]
+    assert finding["advice"] == "backfill the index"
+
+
+def test_tune(run, news):
+    """A preset is recommended, with the figures behind it; no text, no recommendation."""
+    result = run("tune", news)
+    assert result.exit_code == 0, result.output
+    assert "recommended: " in result.stdout
+    assert json.loads(run("tune", news, "--compare", "shingles-1", "--json").stdout)["sampled"] == 3
+    result = run("tune", news, "--text-field", "title")
+    assert result.exit_code == 1
+    assert "check the field" in result.stderr
+
+
+def test_an_index_that_is_not_there(run, index):
+    """One line each, no traceback."""
+    for arguments in (["doctor", index], ["tune", index], ["explain", "--index", index, "a", "b"]):
+        result = run(*arguments)
+        assert result.exit_code == 1, result.output
+        [line] = result.stderr.splitlines()
+        assert line.startswith("error: ")
