@@ -104,7 +104,8 @@ class Grouper:
         )
 
     def prepare(self) -> Flow[None]:
-        """Learn what lookups go by."""
+        """Learn what lookups go by, and let them see what was written before this ingest began."""
+        yield from refresh(self._index)
         yield from self._neighbours.prepare()
 
     def question(self, items: Sequence[Item]) -> Question | None:

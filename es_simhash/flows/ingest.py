@@ -133,7 +133,7 @@ def ingest(context: Context, index: str, documents: Iterable[Any], options: Inge
     Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
 
     Cost: for every 500 documents a bulk request, and where they are grouped a multi-search beside the bulk before it,
-    and a refresh after every 20,000.
+    a refresh at the start, and one after every 20,000.
     """
     if not isinstance(index, str):
         raise TypeError(f"index must be a name, not {type(index).__name__}")
