@@ -133,6 +133,9 @@ def measure_minhash(truth: Truth) -> Result:
 def measure_simhash(truth: Truth, distance: int) -> Result:
     from simhash import Simhash
 
+    # Above its cutoff a weight multiplies an array of bytes, which NumPy 2 refuses for 256 and more (2.1.2, the latest
+    # release); below it the feature is repeated, to the same sum.
+    Simhash.large_weight_cutoff = 1 << 40
     values, seconds = timed(lambda: np.array([Simhash(text).value for text in truth.texts], np.uint64))
     # Its index looks up exactly what is within k bits, as this join does.
     pairs = (
