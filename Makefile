@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format types mappings docs compat clean venv
+.PHONY: help demo test faults check lint format types mappings docs compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -35,6 +35,9 @@ demo: $(VENV)/.demo ## Find near-duplicates in a small corpus, on a real OpenSea
 
 test: check ## Everything that must pass: format, lint, types, imports, all tests
 	$(BIN)/python -m pytest
+
+faults: $(VENV)/.dev ## Tests that kill, race and refuse writers, more rounds than tests need
+	ES_SIMHASH_FAULTS=1 ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
 
 check: lint types ## All but the tests
 
