@@ -7,6 +7,7 @@ size of a batch and the machine cannot change a bit. Callers import this module 
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,14 +54,12 @@ def as_hashes(values: ArrayLike) -> NDArray[np.uint64]:
         InvalidInputError: If one is negative or too large.
     """
     if isinstance(values, (list, tuple)):
+        _check_integers(values)
         try:
             # Without a dtype numpy turns a list with one value above 2**63 into floats.
-            array: NDArray[Any] = np.array(values, dtype=np.uint64) if values else np.empty(0, np.uint64)
+            return np.array(values, dtype=np.uint64) if values else np.empty(0, np.uint64)
         except OverflowError as error:
             raise InvalidInputError("a hash does not fit in 64 bits: give 0 to 2**64 - 1") from error
-        if not _all_integers(values):
-            raise TypeError("hashes must be integers: hash the features first")
-        return array
     array = np.asarray(values)
     if array.dtype.kind not in "ui":
         raise TypeError(f"hashes must be integers, not {array.dtype}: hash the features first")
@@ -69,13 +68,16 @@ def as_hashes(values: ArrayLike) -> NDArray[np.uint64]:
     return array.astype(np.uint64, copy=False)
 
 
-def _all_integers(values: Sequence[Any]) -> bool:
-    return all(
-        _all_integers(value)
-        if isinstance(value, (list, tuple))
-        else (hasattr(value, "__index__") and not isinstance(value, bool)) or isinstance(value, np.ndarray)
-        for value in values
-    )
+def _check_integers(values: Sequence[Any]) -> None:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            _check_integers(value)
+        elif isinstance(value, np.ndarray):
+            as_hashes(value)
+        elif not hasattr(value, "__index__") or isinstance(value, bool):
+            raise TypeError("hashes must be integers: hash the features first")
+        elif index(value) < 0:  # numpy 1 would wrap it around
+            raise InvalidInputError("a hash is negative: give 0 to 2**64 - 1")
 
 
 def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np.uint64]:
