@@ -82,6 +82,12 @@ RUNS = (
 )
 
 
+class BrokenRunError(Exception):
+    """
+    pytest did not get to its end, so its counts mean nothing.
+    """
+
+
 def main() -> int:
     """
     Carry out the runs asked for; return 1 if one failed or could not be made.
@@ -103,7 +109,12 @@ def main() -> int:
             print(f"{run.name}: not run, there is no python{run.python} on the PATH", file=sys.stderr)
             failures += 1
             continue
-        row, has_passed = carry_out(run, prepare(run, interpreter))
+        try:
+            row, has_passed = carry_out(run, prepare(run, interpreter))
+        except (subprocess.CalledProcessError, BrokenRunError) as error:
+            print(f"{run.name}: broken off: {error}", file=sys.stderr)
+            failures += 1
+            continue
         rows.append(row)
         failures += not has_passed
     print("\n".join(table([HEADER, *rows])))
@@ -151,6 +162,9 @@ def lowest() -> list[str]:
 def carry_out(run: Run, python: Path) -> tuple[tuple[str, ...], bool]:
     """
     Run the tests; return the row of the table, and whether all passed.
+
+    Raises:
+        BrokenRunError: If pytest ended for another reason than that all tests were run.
     """
     report, log = WORK / f"{run.name}.xml", WORK / f"{run.name}.log"
     report.unlink(missing_ok=True)
@@ -161,9 +175,11 @@ def carry_out(run: Run, python: Path) -> tuple[tuple[str, ...], bool]:
         code = subprocess.run(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False
         ).returncode
-    if code != 0:
-        print(f"{run.name}: pytest ended with {code}, see {log.relative_to(ROOT)}", file=sys.stderr)
-    suites = ET.parse(report).getroot().iter("testsuite") if report.exists() else ()
+    if code not in (0, 1) or not report.exists():
+        raise BrokenRunError(f"pytest ended with {code}, see {log.relative_to(ROOT)}")
+    if code == 1:
+        print(f"{run.name}: some failed, see {log.relative_to(ROOT)}", file=sys.stderr)
+    suites = ET.parse(report).getroot().iter("testsuite")
     counts = [
         {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")} for suite in suites
     ]
