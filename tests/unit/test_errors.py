@@ -21,6 +21,7 @@ EXAMPLES = [
     errors.IncompleteSearchError("m", results=FOUND, reasons=("r",)),
     errors.SearchFailedError("m", status=429, error={"type": "t"}),
     errors.MissingDependencyError("m"),
+    errors.WorkerError("m"),
     errors.EmbeddedServerError("m"),
 ]
 
