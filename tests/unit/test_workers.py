@@ -219,13 +219,15 @@ def is_gone(group):
 
 
 def test_ctrl_c(tmp_path):
-    """Ctrl-C, which all processes of a terminal get, ends everything with one traceback: the caller's own."""
+    """
+    Ctrl-C, which all processes of a terminal get, ends everything, the caller's own traceback last; a process that is
+    hit while Python itself starts has one too.
+    """
     process = begin(tmp_path, SCRIPT)
     assert process.stdout.readline() == "begun\n"
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
-    assert errors.count("Traceback") == 1
     assert errors.rstrip().endswith("KeyboardInterrupt")
     wait_until(lambda: is_gone(process.pid))
 
