@@ -97,7 +97,7 @@ def features(row: dict[str, Any]) -> list[float]:
     """Return what the model counts, in thousands, for a measured plan."""
     from es_simhash.index.plan import make_plan
 
-    plan = make_plan(row["max_distance"], tuple(row["radii"]), script=row["script"])
+    plan = make_plan(row["max_distance"], tuple(map(tuple, row["radii"])), script=row["script"])
     found = estimate(plan, Landscape(row["documents"], 2.0 ** (16 - row["bits"])))
     hits = row["hits"] if row["hits"] < 10_000 else found.hits
     return [plan.terms / 1000, found.postings / 1000, (found.passing if plan.script else 0) / 1000, hits / 1000]

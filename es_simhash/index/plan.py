@@ -5,14 +5,15 @@ Arithmetic only: from max_distance, the size of the index and what the server al
 ``minimum_should_match``. The query that a plan turns into is written in ``query``; what a server answers is nobody's
 business here.
 
-A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R, the sum
-over the blocks of the number of radii that reach the block's distance therefore never falls below
+A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R0..R3 of the
+blocks, the number of radii that reach their block's distance therefore never falls below
 
-    msm(k, R) = min over d0 + d1 + d2 + d3 <= k of  sum_i #{ r in R : d_i <= r }
+    msm(k, R) = min over d0 + d1 + d2 + d3 <= k of  sum_i #{ r in R_i : d_i <= r }
 
 so a bool query with one should clause for each block and radius, and that minimum_should_match, excludes no
-near-duplicate. R = (0) is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around a
-block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); docs/lookup.md has the proof.
+near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around a
+block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general pigeonhole
+of Qin and others (ICDE 2018). docs/lookup.md has the proof.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import combinations
 from math import comb
+from typing import Any
+
+import numpy as np
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
@@ -43,6 +47,8 @@ DEFAULT_MAX_DISTANCE = 3
 LOOKUP_BY_ID_DISTANCE = 3
 DEFAULT_MAX_TERMS = 65_536  # of index.max_terms_count, on both products
 MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
+
+Radii = tuple[int, ...]  # of one block
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +104,8 @@ class LookupPlan:
         max_distance:
             Largest distance of a near-duplicate, in bits, that the plan never excludes.
         radii:
-            One should clause stands in the query for each block and radius. Empty: every fingerprinted document
-            passes.
+            The radii of each of the four blocks: one should clause stands in the query for each block and radius.
+            Empty: every fingerprinted document passes.
         minimum_should_match:
             How many of those clauses a document matches at least.
         script:
@@ -114,7 +120,7 @@ class LookupPlan:
     """
 
     max_distance: int
-    radii: tuple[int, ...]
+    radii: tuple[Radii, ...]
     minimum_should_match: int
     script: bool = False
     max_terms: int = DEFAULT_MAX_TERMS
@@ -136,12 +142,12 @@ class LookupPlan:
     @property
     def terms(self) -> int:
         """Number of block terms in the query."""
-        return BLOCKS * sum(neighbour_count(radius) for radius in self.radii)
+        return _terms(self.radii)
 
     @property
     def clauses(self) -> int:
         """Number of ``terms`` clauses in the query."""
-        return BLOCKS * sum(-(-neighbour_count(radius) // self.max_terms) for radius in self.radii)
+        return _clauses(self.radii, self.max_terms)
 
     @property
     def pass_share(self) -> float:
@@ -150,8 +156,10 @@ class LookupPlan:
 
     @property
     def name(self) -> str:
-        """Short name, such as ``r0,1 msm5``, ``r2 msm1 + script`` or ``scan``."""
-        terms = "scan" if self.is_scan else f"r{','.join(map(str, self.radii))} msm{self.minimum_should_match}"
+        """Short name, such as ``r0,1 msm5``, ``r0|0|1|1 msm2``, ``r2 msm1 + script`` or ``scan``."""
+        each = [",".join(map(str, radii)) for radii in self.radii]
+        spelt = each[0] if len(set(each)) == 1 else "|".join(each)
+        terms = "scan" if self.is_scan else f"r{spelt} msm{self.minimum_should_match}"
         return f"{terms} + script" if self.script else terms
 
 
@@ -203,49 +211,93 @@ def neighbour_count(radius: int) -> int:
     return sum(comb(BLOCK_BITS, flips) for flips in range(radius + 1))
 
 
-@cache
-def minimum_should_match(max_distance: int, radii: tuple[int, ...]) -> int:
+def minimum_should_match(max_distance: int, radii: Radii | tuple[Radii, ...]) -> int:
     """
     Return how many of the clauses of *radii* every fingerprint within *max_distance* matches at least.
 
-    One clause stands for one block and one radius. 0 means that the clauses exclude nothing. Computed by a
-    dynamic programme over the blocks: ``least[spent]`` is the fewest matches that the blocks so far can have when
-    their distances add up to ``spent``.
+    One clause stands for one block and one radius; radii that are ints are those of every block. 0 means that the
+    clauses exclude nothing.
     """
     check_max_distance(max_distance)
-    matches = [sum(distance <= radius for radius in radii) for distance in range(BLOCK_BITS + 1)]
-    least = {0: 0}
-    for _ in range(BLOCKS):
-        following: dict[int, int] = {}
-        for spent, sofar in least.items():
-            for distance in range(min(BLOCK_BITS, max_distance - spent) + 1):
-                total = sofar + matches[distance]
-                following[spent + distance] = min(total, following.get(spent + distance, total))
-        least = following
-    return min(least.values())
+    return _fewest_matches(max_distance, for_each_block(radii))
+
+
+def for_each_block(radii: Radii | tuple[Radii, ...]) -> tuple[Radii, ...]:
+    """
+    Return the radii of the four blocks: *radii* themselves, or, if they are ints, these for each; nothing for none.
+
+    Raises:
+        InvalidInputError: If they are neither ints nor a tuple of ints for each of the four blocks.
+    """
+    if not radii:
+        return ()
+    every = tuple((radii,) * BLOCKS if all(isinstance(each, int) for each in radii) else radii)
+    if len(every) != BLOCKS or not all(isinstance(each, tuple) for each in every):
+        raise InvalidInputError(
+            f"radii {shorten(radii)} fit no plan: give ints, or a tuple of ints for each of 4 blocks"
+        )
+    return every  # type: ignore[return-value]
 
 
 @cache
-def _pass_share(radii: tuple[int, ...], should_match: int) -> float:
-    if should_match <= 0:
-        return 1.0
-    block: dict[int, int] = {}
-    for distance in range(BLOCK_BITS + 1):
-        count = sum(distance <= radius for radius in radii)
-        block[count] = block.get(count, 0) + comb(BLOCK_BITS, distance)
-    ways = {0: 1}
-    for _ in range(BLOCKS):
-        following: dict[int, int] = {}
-        for total, number in ways.items():
-            for count, more in block.items():
-                following[total + count] = following.get(total + count, 0) + number * more
+def _fewest_matches(max_distance: int, radii: tuple[Radii, ...]) -> int:
+    return int(_least(_matches([radii]), max_distance)[0]) if radii else 0
+
+
+@cache
+def _pass_share(radii: tuple[Radii, ...], should_match: int) -> float:
+    return float(_shares(_matches([radii]), np.array([should_match]))[0]) if radii else 1.0
+
+
+def _matches(families: list[tuple[Radii, ...]]) -> Any:
+    """Return how many radii reach each distance 0 to 16 of a block: int array (families, blocks, distances)."""
+    distances = np.arange(BLOCK_BITS + 1)
+    kinds = {radii: sum((distances <= radius).astype(int) for radius in radii) for each in families for radii in each}
+    return np.array([[kinds[radii] + 0 * distances for radii in each] for each in families])
+
+
+def _least(matches: Any, max_distance: int) -> Any:
+    """
+    Return, for each family, the fewest matches that block distances adding up to at most *max_distance* can have.
+
+    A dynamic programme over the blocks: ``least[:, spent]`` is the fewest that the blocks so far can have when their
+    distances add up to ``spent``.
+    """
+    families, blocks, distances = matches.shape
+    impossible = blocks * distances
+    least = np.full((families, max_distance + 1), impossible)
+    least[:, 0] = 0
+    for block in range(blocks):
+        following = np.full_like(least, impossible)
+        for distance in range(min(distances, max_distance + 1)):
+            reached = least[:, : max_distance + 1 - distance] + matches[:, block, distance, None]
+            np.minimum(following[:, distance:], reached, out=following[:, distance:])
+        least = following
+    return least.min(axis=1)
+
+
+def _shares(matches: Any, should_match: Any) -> Any:
+    """Return the share of uniformly random fingerprints with at least so many matches, for each family."""
+    families, blocks, distances = matches.shape
+    chance = np.array([comb(BLOCK_BITS, distance) for distance in range(distances)]) / 2**BLOCK_BITS
+    most = int(matches.max())
+    ways = np.zeros((families, blocks * most + 1))
+    ways[:, 0] = 1
+    for block in range(blocks):
+        following = np.zeros_like(ways)
+        for count in range(most + 1):
+            share = (matches[:, block] == count) @ chance
+            following[:, count:] += ways[:, : ways.shape[1] - count] * share[:, None]
         ways = following
-    passing = sum(number for total, number in ways.items() if total >= should_match)
-    return float(passing / 2 ** (BLOCKS * BLOCK_BITS))
+    return (ways * (np.arange(ways.shape[1]) >= should_match[:, None])).sum(axis=1)
 
 
 def make_plan(
-    max_distance: int, radii: tuple[int, ...], *, script: bool = False, max_terms: int = DEFAULT_MAX_TERMS
+    max_distance: int,
+    radii: Radii | tuple[Radii, ...],
+    *,
+    script: bool = False,
+    max_terms: int = DEFAULT_MAX_TERMS,
 ) -> LookupPlan:
     """
     Return the plan that uses *radii* for *max_distance*; one without block terms where they would exclude nothing.
@@ -254,29 +306,73 @@ def make_plan(
         max_distance:
             Largest distance, in bits, inclusive, 0 to 64.
         radii:
-            Radii of the clauses, each 0 to 16.
+            Radii of the clauses, each 0 to 16: the same for every block, or a tuple for each of the four.
         script:
             Whether a script checks the distance behind the clauses.
         max_terms:
             Most values in one ``terms`` list.
 
+    Raises:
+        TypeError: If max_distance is not an int.
+        InvalidInputError: If it is out of range, or the radii are for another number of blocks.
+
     Examples:
         >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
         6
+        >>> make_plan(8, ((1,), (1,), (1,), (2,))).name
+        'r1|1|1|2 msm1'
     """
     should_match = minimum_should_match(max_distance, radii)
-    return LookupPlan(max_distance, radii if should_match else (), should_match, script, max_terms)
+    return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script, max_terms)
+
+
+@cache
+def _families() -> tuple[list[tuple[Radii, ...]], Any]:
+    """Return the radii that plans may use, one set of them for all blocks or two that share the blocks; and matches."""
+    sets = [radii for count in range(1, MAX_RADIUS + 2) for radii in combinations(range(MAX_RADIUS + 1), count)]
+    mixed = [(one,) * n + (other,) * (BLOCKS - n) for one, other in combinations(sets, 2) for n in range(1, BLOCKS)]
+    families = [*((each,) * BLOCKS for each in sets), *mixed]
+    return families, _matches(families)
 
 
 @lru_cache(maxsize=256)
 def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
-    """Return every plan worth a thought within *limits*; the scan without a script is always the last."""
-    choices = [radii for count in range(1, MAX_RADIUS + 2) for radii in combinations(range(MAX_RADIUS + 1), count)]
-    plans = [make_plan(max_distance, radii, max_terms=limits.max_terms) for radii in choices]
-    useful = [plan for plan in plans if not plan.is_scan and plan.clauses <= limits.max_clauses]
+    """
+    Return every plan worth a thought within *limits*; the scan without a script is always the last.
+
+    Not worth a thought is one that another equals or beats in terms, in what passes, and in the number of blocks in
+    which what passes is near (which skew multiplies).
+    """
+    families, matches = _families()
+    should_match = _least(matches, max_distance)
+    shares = _shares(matches, should_match)
+    allowed = [
+        (_terms(radii), share, _blocks_needed(radii, most), radii)
+        for radii, share, most in zip(families, shares.tolist(), should_match.tolist(), strict=True)
+        if most and _clauses(radii, limits.max_terms) <= limits.max_clauses
+    ]
+    kept: list[tuple[int, float, int, tuple[Radii, ...]]] = []
+    for each in sorted(allowed, key=lambda each: each[:3]):
+        if not any(share <= each[1] and needed <= each[2] for _, share, needed, _ in kept):
+            kept.append(each)
+    useful = [make_plan(max_distance, radii, max_terms=limits.max_terms) for *_, radii in kept]
     scripted = [replace(plan, script=True) for plan in useful] if limits.scripts else []
     scan = LookupPlan(max_distance, (), 0)
     return (*useful, *scripted, *([replace(scan, script=True)] if limits.scripts else []), scan)
+
+
+def _terms(radii: tuple[Radii, ...]) -> int:
+    return sum(neighbour_count(radius) for each in radii for radius in each)
+
+
+def _clauses(radii: tuple[Radii, ...], max_terms: int) -> int:
+    return sum(-(-neighbour_count(radius) // max_terms) for each in radii for radius in each)
+
+
+def _blocks_needed(radii: tuple[Radii, ...], should_match: int) -> int:
+    """Return in how many blocks at least a passing document is near: each multiplies its chance by the density."""
+    counts = sorted(map(len, radii), reverse=True)
+    return next((n for n in range(len(counts) + 1) if sum(counts[:n]) >= should_match), len(counts))
 
 
 # Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/lookup.md. A term is
@@ -291,7 +387,9 @@ def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
     """
     # A list of neighbours is less skewed than the list of one's own block: take the density as a bound for all.
     postings = landscape.documents * landscape.density * plan.terms / 2**BLOCK_BITS
-    passing = landscape.documents * min(1.0, plan.pass_share * landscape.density ** _blocks_needed(plan))
+    passing = landscape.documents * min(
+        1.0, plan.pass_share * landscape.density ** _blocks_needed(plan.radii, plan.minimum_should_match)
+    )
     hits = 0.0 if plan.script else passing
     checks = passing if plan.script else 0.0
     thousands = {"terms": plan.terms, "postings": postings, "checks": checks, "hits": hits}
@@ -299,16 +397,13 @@ def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
     return PlanEstimate(plan, postings, passing, hits, cost)
 
 
-def _blocks_needed(plan: LookupPlan) -> int:
-    """Return in how many blocks at least a passing document is near: each multiplies its chance by the density."""
-    return -(-plan.minimum_should_match // max(1, len(plan.radii)))
-
-
 def explain_plan(
     max_distance: int = DEFAULT_MAX_DISTANCE, *, landscape: Landscape | None = None, limits: Limits | None = None
 ) -> tuple[PlanEstimate, ...]:
     """
-    Return the estimates of all plans for *max_distance*, cheapest first: the first is the one that is used.
+    Return the estimates of the plans for *max_distance*, cheapest first: the first is the one that is used.
+
+    Left out are plans that have more terms than another and let more pass.
 
     Args:
         max_distance:

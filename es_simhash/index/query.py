@@ -77,8 +77,8 @@ def _block_clause(fingerprint: int, plan: LookupPlan, fields: Fields) -> Query:
         return {"exists": {"field": fields.fingerprint}}
     should: list[Query] = [
         {"terms": {field: part}}
-        for radius in plan.radii
-        for field, block in zip(fields.blocks, split_blocks(fingerprint), strict=True)
+        for field, block, radii in zip(fields.blocks, split_blocks(fingerprint), plan.radii, strict=True)
+        for radius in radii
         for part in _parts(neighbour_terms(block, radius), plan.max_terms)
     ]
     return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}

@@ -1,5 +1,7 @@
 """Lookup plans: the arithmetic behind them, and what they refuse."""
 
+from itertools import combinations
+
 import pytest
 
 from es_simhash import InvalidInputError, plan_lookup
@@ -7,6 +9,7 @@ from es_simhash.index.plan import (
     Landscape,
     Limits,
     LookupPlan,
+    estimate,
     explain_plan,
     make_plan,
     minimum_should_match,
@@ -36,6 +39,11 @@ def test_neighbour_count_is_the_size_of_a_hamming_ball(radius, count):
         (10, (1, 2, 3), 5),
         (12, (0, 2, 3), 3),
         (12, (2, 4), 4),
+        (8, ((1,), (1,), (1,), (2,)), 1),
+        (3, ((0,), (0,), (1,), (1,)), 2),
+        (10, ((0, 2), (1, 3), (1, 3), (1, 3)), 3),
+        (12, ((2,), (2,), (2,), (3,)), 1),
+        (3, ((), (), (), (0,)), 0),
         (64, (0, 1, 2, 3, 4), 0),
     ],
 )
@@ -107,11 +115,36 @@ def test_radii_that_exclude_nothing_become_a_scan():
 
 def test_a_plan_made_by_hand_cannot_lose_anything():
     """Asking for more matches than the distance allows is refused."""
-    assert LookupPlan(3, (0,), 1).minimum_should_match == 1
+    every = ((0,),) * 4
+    assert LookupPlan(3, every, 1) == make_plan(3, (0,))
     with pytest.raises(InvalidInputError, match="at most 1"):
-        LookupPlan(3, (0,), 2)
+        LookupPlan(3, every, 2)
     with pytest.raises(InvalidInputError, match="at most 0"):
-        LookupPlan(4, (0,), 1)
+        LookupPlan(4, every, 1)
+
+
+@pytest.mark.parametrize("radii", [((0,), (0,)), ((0,), 0, 0, 0), ((0,),) * 5, ("0", "0", "0", "0")])
+def test_radii_for_another_number_of_blocks_are_refused(radii):
+    """Ints are for every block, tuples for one each."""
+    with pytest.raises(InvalidInputError, match="for each of 4 blocks"):
+        make_plan(3, radii)
+
+
+def test_names_tell_the_radii():
+    """Once where all blocks have the same ones."""
+    assert make_plan(5, (0, 1)).name == "r0,1 msm3"
+    assert make_plan(4, ((0,), (0, 1), (0, 1), (0, 1))).name == "r0|0,1|0,1|0,1 msm3"
+
+
+@pytest.mark.parametrize("max_distance", range(17))
+@pytest.mark.parametrize("limits", [Limits(), Limits(scripts=False)])
+def test_radii_that_differ_by_block_never_cost_more(max_distance, limits):
+    """The best plan costs no more than the best with one set of radii for all blocks."""
+    landscape = Landscape(4_000_000)
+    sets = [radii for count in range(1, 6) for radii in combinations(range(5), count)]
+    plans = [make_plan(max_distance, radii, script=limits.scripts) for radii in sets]
+    uniform = min(estimate(plan, landscape).milliseconds for plan in plans)
+    assert explain_plan(max_distance, landscape=landscape, limits=limits)[0].milliseconds <= uniform
 
 
 @pytest.mark.parametrize("wrong", [-1, 65, 10**9])
