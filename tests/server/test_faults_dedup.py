@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from es_simhash import SimHashClient
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.engine.embedded import embedded_cluster, embedded_server
 from tests.server.conftest import make_client
 from tests.server.servers import Server
 from tests.server.test_backfill import assert_all_right, put
@@ -20,13 +20,10 @@ from tests.server.test_dedup import held, numbered, texts
 from tests.server.test_lookup import ONE_SHARD, send_lines
 from tests.server.test_reconcile import expected_groups, told_groups
 
-# Minutes each, and longer on a busy machine: `make faults` runs them.
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.skipif(os.environ.get("ES_SIMHASH_FAULTS") != "1", reason="set ES_SIMHASH_FAULTS=1: make faults"),
-]
+pytestmark = pytest.mark.faults
 
-ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "2"))
+TINY = 60
+ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "2"))  # `make faults` has ten times as many
 WRITER = Path(__file__).with_name("fault_writer.py")
 ROOT = Path(__file__).parents[2]
 
@@ -158,7 +155,7 @@ def test_a_tiny_write_queue():
 
         def write(number):
             with patient_client(server) as mine:
-                own = [{**d, "_id": f"{number}-{d['_id']}"} for d in numbered(texts(300, seed=number))]
+                own = [{**d, "_id": f"{number}-{d['_id']}"} for d in numbered(texts(TINY, seed=number))]
                 reports.extend(SimHashClient(mine).ingest("queue", own, max_distance=3))
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
@@ -166,13 +163,45 @@ def test_a_tiny_write_queue():
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(reports) == 1_200
+        assert len(reports) == 4 * TINY
         assert {report.action for report in reports} <= {"written", "tagged"}
         SimHashClient(client).reconcile("queue")
         found = held(server, "queue")
-        assert len(found) == 1_200
+        assert len(found) == 4 * TINY
         assert told_groups(found) == expected_groups(found, 3)
         client.close()
+
+
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_a_data_node_that_goes_and_comes_back(product):
+    """Killed in mid-ingest and started again, with one replica: what is refused is named, nothing is lost or doubled."""
+    documents = numbered(texts(2_400, seed=10))
+    with embedded_cluster(product, nodes=3) as cluster:
+        server = Server(product, cluster.nodes[0].version, cluster.urls[0], cluster.nodes[0])
+        client = patient_client(server)
+        simhash = SimHashClient(client)
+        settings = {"number_of_shards": 2, "number_of_replicas": 1}
+        simhash.create_index("spread", text_field="body", settings=settings)
+        cluster.await_health("green")
+
+        def source():
+            for n, document in enumerate(documents):
+                if n == 800:
+                    cluster.nodes[2].kill()
+                elif n == 1_600:
+                    cluster.start()
+                yield document
+
+        missing = [report.position for report in simhash.ingest("spread", source()) if report.action == "refused"]
+        if missing:
+            again = simhash.ingest("spread", [documents[n] for n in missing])
+            assert all(report.action != "refused" for report in again)
+        cluster.await_health("green")
+        assert simhash.reconcile("spread").is_settled
+        found = held(server, "spread")
+        client.close()
+    assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
+    assert told_groups(found) == expected_groups(found, 3)
 
 
 def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):

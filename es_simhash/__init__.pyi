@@ -1,0 +1,114 @@
+# What the package offers: `__init__.py` reads this file, and so do type checkers.
+from .client import AsyncSimHashClient, SimHashClient
+from .errors import (
+    EmbeddedServerError,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    MissingDependencyError,
+    SchemeError,
+    SchemeMismatchError,
+    SearchFailedError,
+    SimHashError,
+    WorkerError,
+)
+from .flows.backfill import BackfillProgress
+from .flows.dedupe import Deduped
+from .flows.groups import Group, Pair
+from .flows.ingest import Written
+from .flows.manage import IndexCheck, Removal
+from .flows.reconcile import Reconciled
+from .flows.verify import Verification
+from .hashing import (
+    DEFAULT_SCHEME,
+    Scheme,
+    block_terms,
+    estimated_cosine,
+    fingerprint,
+    fingerprint_features,
+    fingerprints,
+    from_hex,
+    get_scheme,
+    hamming_distance,
+    schemes,
+    simhash,
+    to_hex,
+)
+from .index.actions import Problem, with_fingerprints
+from .index.documents import document_fields
+from .index.fields import fingerprint_fields
+from .index.mapping import (
+    IndexSettings,
+    build_component_template,
+    build_index_template,
+    build_mapping,
+)
+from .index.nearby import distinct
+from .index.plan import Landscape, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from .index.policies import IfSimilar
+from .index.presets import PRESETS, Preset, get_preset
+from .index.query import build_query
+from .index.rescore import NearDup, NearDups, rescore
+
+__all__ = [
+    "DEFAULT_SCHEME",
+    "PRESETS",
+    "AsyncSimHashClient",
+    "BackfillProgress",
+    "Deduped",
+    "EmbeddedServerError",
+    "Group",
+    "IfSimilar",
+    "IncompleteSearchError",
+    "IndexCheck",
+    "IndexSettings",
+    "InvalidInputError",
+    "Landscape",
+    "Limits",
+    "LookupPlan",
+    "MappingError",
+    "MissingDependencyError",
+    "NearDup",
+    "NearDups",
+    "Pair",
+    "PlanEstimate",
+    "Preset",
+    "Problem",
+    "Reconciled",
+    "Removal",
+    "Scheme",
+    "SchemeError",
+    "SchemeMismatchError",
+    "SearchFailedError",
+    "SimHashClient",
+    "SimHashError",
+    "Verification",
+    "WorkerError",
+    "Written",
+    "block_terms",
+    "build_component_template",
+    "build_index_template",
+    "build_mapping",
+    "build_query",
+    "distinct",
+    "document_fields",
+    "estimated_cosine",
+    "explain_plan",
+    "fingerprint",
+    "fingerprint_features",
+    "fingerprint_fields",
+    "fingerprints",
+    "from_hex",
+    "get_preset",
+    "get_scheme",
+    "hamming_distance",
+    "make_plan",
+    "plan_lookup",
+    "rescore",
+    "schemes",
+    "simhash",
+    "to_hex",
+    "with_fingerprints",
+]
+
+__version__: str
