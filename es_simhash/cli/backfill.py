@@ -103,10 +103,15 @@ def command(
             finally:
                 if tracker is not None:
                     tracker.__exit__(None, None, None)
+        is_settled = True
         if group and not dry_run:
-            connection.simhash.reconcile(index)
+            grouped = connection.simhash.reconcile(index)
+            failures += grouped.failures[: SHOWN_FAILURES - len(failures)]
+            is_settled = grouped.is_settled
     if last is None:
         return 1
+    if not is_settled:
+        error(f"the documents are not all grouped: run es-simhash reconcile {index}")
     for failure in failures:
         error(failure)
     if last.failed > len(failures):
@@ -115,7 +120,7 @@ def command(
         print_json(asdict(last) | {"failures": failures})
     else:
         print_line(f"{index}: {_sentence(last, dry_run=dry_run)}")
-    return 1 if last.failed else 0
+    return 1 if last.failed or not is_settled else 0
 
 
 def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:

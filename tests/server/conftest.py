@@ -14,7 +14,9 @@ import uuid
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from es_simhash.cli import app
 from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
 
 
@@ -188,3 +190,12 @@ def simhash(make_simhash):
     A client of ours with its defaults; every method can be called as if it were sync.
     """
     return make_simhash()
+
+
+@pytest.fixture
+def run(server, monkeypatch):
+    """Return a function that runs a command line against the server."""
+    for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    monkeypatch.setenv("ES_SIMHASH_URL", server.url)
+    return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)

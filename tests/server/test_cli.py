@@ -14,24 +14,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import fingerprint, get_scheme, hamming_distance, to_hex
-from es_simhash.cli import app
 from tests.docs.test_mappings import FILES, parse_console
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 NEAR = TEXT.replace("long", "very long")
 OTHER = "Rain is expected in the north, with strong winds along the coast until Friday evening."
-
-
-@pytest.fixture
-def run(server, monkeypatch):
-    """Return a function that runs a command line against the server."""
-    for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
-        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    monkeypatch.setenv("ES_SIMHASH_URL", server.url)
-    return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)
 
 
 @pytest.fixture

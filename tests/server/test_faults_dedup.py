@@ -174,7 +174,7 @@ def test_a_tiny_write_queue():
 
 @pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
 def test_a_data_node_that_goes_and_comes_back(product):
-    """Killed in mid-ingest and started again, with one replica: what is refused is named, nothing is lost or doubled."""
+    """Killed in mid-ingest and started again: what is refused is named, nothing is lost or doubled."""
     documents = numbered(texts(2_400, seed=10))
     with embedded_cluster(product, nodes=3) as cluster:
         server = Server(product, cluster.nodes[0].version, cluster.urls[0], cluster.nodes[0])

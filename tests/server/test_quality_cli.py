@@ -5,9 +5,6 @@ The commands find --preset, evaluate --index, explain --index, doctor and tune o
 import json
 
 import pytest
-from click.testing import CliRunner
-
-from es_simhash.cli import app
 
 TEXT = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. Residents had "
@@ -18,15 +15,6 @@ TEXTS = {
     "b": TEXT.replace("Residents", "People"),
     "c": "Rain is expected in the north until Friday evening.",
 }
-
-
-@pytest.fixture
-def run(server, monkeypatch):
-    """Return a function that runs a command line against the server."""
-    for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
-        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    monkeypatch.setenv("ES_SIMHASH_URL", server.url)
-    return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)
 
 
 @pytest.fixture

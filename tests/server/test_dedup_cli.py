@@ -1,0 +1,141 @@
+"""
+The commands backfill, reconcile, groups, pairs and dedupe on real servers.
+"""
+
+import csv
+import io
+import json
+
+import pytest
+
+from es_simhash import fingerprint, hamming_distance, to_hex
+from tests.server.test_backfill import put
+from tests.server.test_dedup import held
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+TEXTS = {
+    "a": TEXT,
+    "b": TEXT.upper(),
+    "c": TEXT.replace("long", "very long"),
+    "d": "Rain is expected in the north until Friday evening.",
+}
+DISTANCE = hamming_distance(fingerprint(TEXTS["a"]), fingerprint(TEXTS["c"]))
+
+
+@pytest.fixture
+def plain(server, index):
+    """An index with the documents, as somebody without es_simhash would have it."""
+    put(server, index, [{"_id": key, "body": text} for key, text in TEXTS.items()])
+    server.request("POST", f"/{index}/_refresh")
+    return index
+
+
+@pytest.fixture
+def grouped(run, plain):
+    """The same index with fingerprints, and groups up to the distance of its farthest copy."""
+    assert 0 < DISTANCE <= 12
+    assert run("backfill", plain, "-t", "body").exit_code == 0
+    result = run("reconcile", plain, "-d", DISTANCE)
+    assert result.exit_code == 0, result.output
+    return plain
+
+
+def lines(result):
+    """Return the JSON Lines of a command that succeeded."""
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_backfill(run, plain, server, tmp_path):
+    """A dry run changes nothing; then every document has its fingerprint, and a second run finds nothing to do."""
+    [report] = lines(run("backfill", plain, "-t", "body", "--dry-run", "--json"))
+    assert (report["seen"], report["changed"]) == (4, 4)
+    assert all("simhash" not in source for source in held(server, plain).values())
+    checkpoint = tmp_path / "checkpoint"
+    result = run("backfill", plain, "-t", "body", "--checkpoint", checkpoint, "--slices", 1)
+    assert result.exit_code == 0, result.output
+    assert f"{plain}: 4 documents compared, 4 changed, 0 of them stale" in result.stdout
+    found = held(server, plain)
+    assert {key: source["simhash"]["fingerprint"] for key, source in found.items()} == {
+        key: to_hex(fingerprint(text)) for key, text in TEXTS.items()
+    }
+    [report] = lines(run("backfill", plain, "--json"))
+    assert (report["seen"], report["changed"], report["failures"]) == (4, 0, [])
+
+
+def test_backfill_that_groups(run, plain, server):
+    """Documents equal to another are told by one command."""
+    result = run("backfill", plain, "-t", "body", "--group")
+    assert result.exit_code == 0, result.output
+    assert held(server, plain)["b"]["simhash"]["duplicate_of"] == "a"
+
+
+def test_backfill_without_a_text_field(run, plain):
+    """What is missing is asked for."""
+    result = run("backfill", plain)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert "text_field" in result.stderr
+
+
+def test_reconcile_and_groups(run, grouped, server):
+    """Groups are printed with their canonical first; after the canonical is deleted another stands for them."""
+    [group] = lines(run("groups", grouped, "--json"))
+    assert (group["id"], [each["id"] for each in group["members"]]) == ("a", ["a", "b", "c"])
+    assert f"a  3 documents\n   0  b\n  {DISTANCE:>2}  c\n" in run("groups", grouped).stdout
+    [again] = lines(run("reconcile", grouped, "--json"))
+    assert (again["documents"], again["duplicates"], again["changed"]) == (4, 2, 0)
+    server.request("DELETE", f"/{grouped}/_doc/a?refresh=true")
+    [dry] = lines(run("reconcile", grouped, "--dry-run", "--json"))
+    assert dry["changed"] == 2
+    result = run("reconcile", grouped)
+    assert f"{grouped}: 3 documents, 2 groups, 1 duplicate; 2 rewritten" in result.stdout
+    server.request("POST", f"/{grouped}/_refresh")
+    [group] = lines(run("groups", grouped, "--json"))
+    assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
+
+
+def test_pairs(run, grouped, server):
+    """Each pair once, as JSON Lines or CSV; and between two indices."""
+    expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
+    found = lines(run("pairs", grouped, "-d", DISTANCE))
+    assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected
+    rows = list(csv.DictReader(io.StringIO(run("pairs", grouped, "-d", 0, "--format", "csv").stdout)))
+    assert [sorted((row["id"], row["other_id"])) for row in rows] == [["a", "b"]]
+    assert {row["index"] for row in rows} == {grouped}
+    other = f"{grouped}-archive"
+    put(server, other, [{"_id": "x", "body": TEXT}])
+    assert run("backfill", other, "-t", "body").exit_code == 0
+    server.request("POST", f"/{other}/_refresh")
+    found = lines(run("pairs", grouped, "--against", other, "-d", 0))
+    assert {(each["id"], each["other_id"], each["other_index"]) for each in found} == {
+        ("a", "x", other),
+        ("b", "x", other),
+    }
+
+
+def test_dedupe(run, grouped, server, tmp_path):
+    """Without --yes nothing changes; with it duplicates go, the canonical stays, and a record is kept."""
+    result = run("dedupe", grouped, "--action", "delete")
+    assert result.exit_code == 0, result.output
+    assert "2 duplicates found, nothing changed; give --yes to do it" in result.stdout
+    assert sorted(held(server, grouped)) == ["a", "b", "c", "d"]
+    record = tmp_path / "deleted.jsonl"
+    result = run("dedupe", grouped, "--action", "delete", "--yes", "--record", record)
+    assert result.exit_code == 0, result.output
+    assert "2 documents deleted" in result.stdout
+    assert sorted(held(server, grouped)) == ["a", "d"]
+    kept = [json.loads(line) for line in record.read_text().splitlines()]
+    assert sorted((each["id"], each["canonical"], each["source"]["body"]) for each in kept) == [
+        (key, "a", TEXTS[key]) for key in ("b", "c")
+    ]
+
+
+@pytest.mark.parametrize("command", [["reconcile"], ["groups"], ["pairs"], ["dedupe"], ["backfill", "-t", "body"]])
+def test_an_index_that_is_not_there(run, index, command):
+    """One line that names it."""
+    result = run(command[0], index, *command[1:])
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert index in line
