@@ -150,7 +150,8 @@ def _read_scroll(
         # A scroll always counts its hits: both products refuse one that is told not to.
         request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
         try:
-            answer = yield Call("search", {"index": index, "body": request, "scroll": KEEP_ALIVE, **options})
+            opening = {"index": index, "body": request, "scroll": KEEP_ALIVE, **options}
+            answer = yield Call("search", opening, opens=True)
         except Exception as error:
             if not is_window_error(error) or page == 1:
                 raise
