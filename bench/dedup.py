@@ -4,7 +4,8 @@ Ingest with ``tag`` into an index that is full already, against search-before-in
     python bench/dedup.py --product opensearch --documents 1000000 --new 5000 --distance 3 --texts xwlb_zh
 
 The index is filled with random fingerprints; the new documents are texts of a data set in --data (with edits, so that
-some are duplicates). Ratios are of documents a second, from one run.
+some are duplicates; where the set is smaller it comes again, each text with a number). Ratios are of documents a second,
+from one run; resident memory is that of this process at each tenth of the tagged documents.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import argparse
 import gzip
 import json
 import random
-import resource
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
-from es_simhash import SimHashClient, fingerdigitsfields, with_fingerprints
+import psutil
+
+from es_simhash import SimHashClient, fingerprint_fields, with_fingerprints
 from es_simhash.engine.embedded import embedded_server
 
 
@@ -31,7 +34,7 @@ def connect(product: str, url: str) -> tuple[Any, Any]:
     return Client([url]), helpers
 
 
-def read_texts(folder: Path, name: str, count: int) -> list[str]:
+def read_texts(folder: Path, name: str, most: int) -> list[str]:
     chance = random.Random(1)
     found: list[str] = []
     with gzip.open(folder / name / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -39,27 +42,36 @@ def read_texts(folder: Path, name: str, count: int) -> list[str]:
             found.append(json.loads(line)["text"])
             if chance.random() < 0.2:
                 found.append(found[-1].replace("。", "！", 1))
-            if len(found) >= count:
+            if len(found) >= most:
                 break
-    return found[:count]
+    return found[:most]
 
 
-def fill(client: Any, helpers: Any, index: str, count: int) -> None:
+def fill(client: Any, helpers: Any, index: str, most: int) -> None:
     chance = random.Random(2)
-    actions = ({"_index": index, "_id": f"old{n}", **fingerdigitsfields(chance.getrandbits(64))} for n in range(count))
+    actions = ({"_index": index, "_id": f"old{n}", **fingerprint_fields(chance.getrandbits(64))} for n in range(most))
     for _ in helpers.parallel_bulk(client, actions, chunk_size=5_000, thread_count=2):
         pass
     client.indices.refresh(index=index)
 
 
-def rate(count: int, function: Callable[[], object]) -> float:
+def rate(documents: int, function: Callable[[], object]) -> float:
     started = time.perf_counter()
     function()
-    return count / (time.perf_counter() - started)
+    return documents / (time.perf_counter() - started)
+
+
+def resident(reports: Iterator[Any], most: int) -> list[int]:
+    """Read all *reports* and return the MiB of this process at each tenth."""
+    process, found = psutil.Process(), []
+    for n, _ in enumerate(reports, 1):
+        if n % (most // 10) == 0:
+            found.append(process.memory_info().rss >> 20)
+    return found
 
 
 def one_at_a_time(simhash: SimHashClient, client: Any, index: str, documents: Iterable[Any], distance: int) -> None:
-    """What users do today: search, then insert, and refresh so that the next one is seen."""
+    """What users do today: search, then insert; what is not refreshed yet is not found."""
     for action in with_fingerprints(documents, text_field="body"):
         digits = action.get("simhash", {}).get("fingerprint")
         found = simhash.find_near_dups(index, fingerprint=int(digits, 16), max_distance=distance) if digits else ()
@@ -86,28 +98,27 @@ def main() -> None:
         simhash.create_index("bench", text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})
         fill(client, helpers, "bench", options.documents)
 
-        def documents(kind: str, count: int) -> Iterator[dict[str, Any]]:
-            return ({"_id": f"{kind}{n}", "body": text} for n, text in enumerate(texts[:count]))
+        def documents(kind: str, most: int) -> Iterator[dict[str, Any]]:
+            numbered = ((n, text if n < len(texts) else f"{n} {text} {n}") for n, text in zip(count(), cycle(texts)))
+            return ({"_id": f"{kind}{n}", "body": text} for n, text in islice(numbered, most))
 
         for _ in simhash.ingest("bench", documents("warm", 500), max_distance=options.distance):
             pass
-        report["tag_per_second"] = rate(
-            len(texts),
-            lambda: [
-                None for _ in simhash.ingest("bench", documents("tag", len(texts)), max_distance=options.distance)
-            ],
-        )
+        one_at_a_time(simhash, client, "bench", documents("warmer", 100), options.distance)
+        started = time.perf_counter()
+        tagged = simhash.ingest("bench", documents("tag", options.new), max_distance=options.distance)
+        report["resident_mebibytes"] = resident(tagged, options.new)
+        report["tag_per_second"] = options.new / (time.perf_counter() - started)
         report["single_per_second"] = rate(
-            min(options.single, len(texts)),
+            options.single,
             lambda: one_at_a_time(simhash, client, "bench", documents("one", options.single), options.distance),
         )
         report["bulk_per_second"] = rate(
-            len(texts),
-            lambda: helpers.bulk(client, ({"_index": "bench", **each} for each in documents("bulk", len(texts)))),
+            options.new,
+            lambda: helpers.bulk(client, ({"_index": "bench", **each} for each in documents("bulk", options.new))),
         )
         report["times_single"] = report["tag_per_second"] / report["single_per_second"]
         report["share_of_bulk"] = report["tag_per_second"] / report["bulk_per_second"]
-        report["peak_mebibytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         client.close()
     print(json.dumps(report, indent=2))
 

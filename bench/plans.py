@@ -15,15 +15,15 @@ import json
 import statistics
 import sys
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from vectors import INDEX, serve
 
+from es_simhash import SimHashClient
 from es_simhash.index.plan import Landscape, Limits, LookupPlan, estimate, explain_plan
-from es_simhash.index.query import build_query
-from es_simhash.index.rescore import rescore
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
 EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}
@@ -53,41 +53,56 @@ def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: boo
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a row for each distance and plan."""
+    """Return a row for each distance and plan: whole lookups with the plan forced, in turns with empty searches."""
     server, client, planted = serve(options.product, Path(options.folder), options.documents, options.bits)
     rows = []
     try:
         queries = [int(each) for each in planted.queries[: options.lookups]]
+        simhash = SimHashClient(client)
         scripts = options.product == "opensearch"
-        for _ in range(300):
-            client.search(index=INDEX, body=EMPTY)
-        for max_distance in options.distances or DISTANCES:
-            for plan in candidates_for(max_distance, options.documents, options.bits, scripts=scripts, most=8):
+        cases = [
+            plan
+            for max_distance in options.distances or DISTANCES
+            for plan in candidates_for(
+                max_distance, options.documents, options.bits, scripts=scripts, most=options.most
+            )
+        ]
 
-                def look(query: int, plan: LookupPlan = plan) -> int:
-                    body = build_query(query, max_distance=plan.max_distance, plan=plan, size=10_000)
-                    hits = client.search(index=INDEX, body=body)["hits"]["hits"]
-                    rescore(hits, query, max_distance=plan.max_distance)
-                    return len(hits)
+        def empty(_: int = 0) -> Any:
+            return client.search(index=INDEX, body=EMPTY)
 
-                hits = [look(query) for query in queries[:5]]
-                empty = median_ms(lambda _: client.search(index=INDEX, body=EMPTY), queries)
-                spent = median_ms(look, queries)
-                row = {
-                    "product": options.product,
-                    "documents": options.documents,
-                    "bits": options.bits,
-                    "max_distance": max_distance,
-                    "radii": plan.radii,
-                    "script": plan.script,
-                    "plan": plan.name,
-                    "hits": statistics.median(hits),
-                    "empty_ms": round(empty, 3),
-                    "ms": round(spent, 3),
-                    "ratio": round(spent / empty, 2),
-                }
-                rows.append(row)
-                print(json.dumps(row), file=sys.stderr)
+        def look(query: int, plan: LookupPlan) -> Any:
+            return simhash.find_near_dups(INDEX, fingerprint=query, max_distance=plan.max_distance, plan=plan)
+
+        # What the server has not compiled yet would count against the plans that come first.
+        warm_until = time.monotonic() + options.warm
+        for plan, query in zip(cycle(cases), cycle(queries)):
+            empty()
+            look(query, plan)
+            if time.monotonic() > warm_until:
+                break
+        for plan in cases:
+            found = [look(query, plan).candidates for query in queries[:5]]
+            times: dict[Any, list[float]] = {empty: [], look: []}
+            for query in queries:
+                times[empty].append(median_ms(empty, [0]))
+                times[look].append(median_ms(lambda query, plan=plan: look(query, plan), [query]))
+            nothing, spent = (statistics.median(each) for each in times.values())
+            row = {
+                "product": options.product,
+                "documents": options.documents,
+                "bits": options.bits,
+                "max_distance": plan.max_distance,
+                "radii": plan.radii,
+                "script": plan.script,
+                "plan": plan.name,
+                "hits": statistics.median(found),
+                "empty_ms": round(nothing, 3),
+                "ms": round(spent, 3),
+                "ratio": round(spent / nothing, 2),
+            }
+            rows.append(row)
+            print(json.dumps(row), file=sys.stderr)
     finally:
         server.stop()
     return rows
@@ -144,6 +159,8 @@ def main() -> None:
     measuring.add_argument("--documents", type=int, default=4_000_000)
     measuring.add_argument("--bits", type=int, default=16)
     measuring.add_argument("--lookups", type=int, default=20)
+    measuring.add_argument("--most", type=int, default=8, help="plans for each size of index, with and without script")
+    measuring.add_argument("--warm", type=float, default=30, help="seconds of lookups before the first measurement")
     measuring.add_argument("--distances", type=int, nargs="*")
     fitting = commands.add_parser("fit")
     fitting.add_argument("files", nargs="+", type=Path)
