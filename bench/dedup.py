@@ -4,8 +4,8 @@ Ingest with ``tag`` into an index that is full already, against search-before-in
     python bench/dedup.py --product opensearch --documents 1000000 --new 5000 --distance 3 --texts xwlb_zh
 
 The index is filled with random fingerprints; the new documents are texts of a data set in --data (with edits, so that
-some are duplicates; where the set is smaller it comes again, each text with a number). Ratios are of documents a second,
-from one run; resident memory is that of this process at each tenth of the tagged documents.
+some are duplicates; where the set is smaller it comes again, each text with a number). Ratios are of documents a
+second, from one run; resident memory is that of this process at each tenth of the tagged documents.
 """
 
 from __future__ import annotations
