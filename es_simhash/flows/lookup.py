@@ -37,7 +37,8 @@ __all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance",
 
 OnIncomplete = Literal["raise", "return"]
 
-SMALLEST_PAGE, LARGEST_PAGE = 200, 10_000
+# A page that is not filled costs next to nothing; one that is too small costs the search a second time.
+SMALLEST_PAGE, LARGEST_PAGE = 2_000, 10_000
 NEXT_PAGE = 5_000
 
 

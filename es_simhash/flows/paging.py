@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
@@ -185,6 +186,11 @@ def _give_back(call: Call) -> Flow[None]:
         yield call
     except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
         logger.debug("%s failed: %s", call.api, error)
+    except BaseException:
+        # A cancellation that came while this was being opened is thrown in here, before the call is sent.
+        with suppress(Exception):
+            yield call
+        raise
 
 
 def is_window_error(error: BaseException | Mapping[str, Any]) -> bool:

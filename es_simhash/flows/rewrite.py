@@ -19,6 +19,7 @@ __all__ = ["Change", "Place", "place_of", "rewrite"]
 ATTEMPTS = 8
 CONFLICT = 409
 MISSING = 404
+UNREADABLE = 503
 _PASSING = (429, 502, 503, 504)
 
 
@@ -63,7 +64,7 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
     """
     Read each document as it is now, and write what *change* makes of it, unless somebody else was faster.
 
-    A document that was changed meanwhile is read and judged again, up to 8 times.
+    A document that was changed meanwhile, or that the server could not read, is read and judged again, up to 8 times.
 
     Args:
         places:
@@ -75,7 +76,7 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
 
     Returns:
         For each place the outcome of its write; ``None`` where nothing was to be done. A document that is gone has
-        status 404, one that others kept changing 409.
+        status 404, one that others kept changing 409, one that could not be read 503.
     """
     outcomes: list[Outcome | None] = [None] * len(places)
     waiting = list(range(len(places)))
@@ -86,18 +87,22 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
             yield Wait(wait_seconds(attempt) / 10)
         found = yield from _read([places[i] for i in waiting], source)
         operations: dict[int, Operation] = {}
+        unread: list[int] = []
         for i, item in zip(waiting, found, strict=True):
             outcomes[i] = None
-            if not item.get("found"):
-                reason = "there is no such document" if "error" not in item else _reason(item["error"])
-                outcomes[i] = Outcome(places[i].id, places[i].index, MISSING, reason)
+            if "error" in item and "index_not_found" not in (reason := _reason(item["error"])):
+                # A full queue or a shard without a copy says nothing of the document.
+                outcomes[i] = Outcome(places[i].id, places[i].index, UNREADABLE, reason)
+                unread.append(i)
+            elif not item.get("found"):
+                outcomes[i] = Outcome(places[i].id, places[i].index, MISSING, "there is no such document")
             elif (decided := change(places[i], item)) is not None:
                 operations[i] = Operation(decided[0], places[i].header(item), decided[1])
         sent = yield from send_bulk(list(operations.values()))
         outcomes_now = dict(zip(operations, sent, strict=True))
         for i, outcome in outcomes_now.items():
             outcomes[i] = outcome
-        waiting = [i for i, outcome in outcomes_now.items() if outcome.status == CONFLICT]
+        waiting = unread + [i for i, outcome in outcomes_now.items() if outcome.status == CONFLICT]
     return outcomes
 
 

@@ -74,7 +74,7 @@ class _Reader:
         return Call("search", {"body": request})
 
     def take(self, hits: Hits, page: int) -> None:
-        self.is_open = len(hits) >= page  # more, where pages shrank after it was asked for
+        self.is_open = len(hits) >= page
         if hits:
             self._after = hits[-1]["sort"]
 
@@ -91,24 +91,29 @@ def _read(
         answers = yield Together([each.call(pit, page) for each in live], concurrency=slices)
         while live:
             hits: list[Mapping[str, Any]] = []
+            asked = page
             for reader, first in zip(live, answers, strict=True):
-                answer = first
-                attempt = 0
-                while isinstance(answer, BaseException):
-                    if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and not hits:
+                answer, size, attempt = first, asked, 0
+                while True:
+                    is_failed = isinstance(answer, BaseException)
+                    failed = [] if is_failed else incomplete_reasons(answer)  # of one of several indices
+                    if size > 1 and is_window_error(answer if is_failed else {"reasons": failed}):
+                        page = min(page, max(1, size // 2))
+                    elif not is_failed:
+                        break
+                    elif status_of(answer) == 400 and "_shard_doc" in error_text(answer) and not hits:
                         return None  # OpenSearch before 3.3
-                    if is_window_error(answer) and page > 1:
-                        page = max(1, page // 2)
                     elif status_of(answer) not in _PASSING or attempt == ATTEMPTS:
                         raise answer
                     else:
                         yield Wait(wait_seconds(attempt))
-                    attempt += 1
-                    [answer] = yield Together([reader.call(pit, page)])
-                reasons |= dict.fromkeys(incomplete_reasons(answer))
+                        attempt += 1
+                    size = page
+                    [answer] = yield Together([reader.call(pit, size)])
+                reasons |= dict.fromkeys(failed)
                 pit = answer.get("pit_id", pit)
                 found = answer["hits"]["hits"]
-                reader.take(found, page)
+                reader.take(found, size)
                 hits += found
             live = [each for each in live if each.is_open]
             answers = yield from handle(hits, [each.call(pit, page) for each in live])

@@ -378,7 +378,7 @@ def _blocks_needed(radii: tuple[Radii, ...], should_match: int) -> int:
 # Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/lookup.md. A term is
 # looked up in each of eight segments; postings are read whole; a check is one document's; a hit is fetched, sent and
 # rescored. Only their proportions decide.
-_PER_THOUSAND = {"terms": 6.5, "postings": 0.015, "checks": 0.1, "hits": 36.0}
+PER_THOUSAND = {"terms": 6.5, "postings": 0.02, "checks": 0.1, "hits": 36.0}
 
 
 def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
@@ -393,7 +393,7 @@ def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
     hits = 0.0 if plan.script else passing
     checks = passing if plan.script else 0.0
     thousands = {"terms": plan.terms, "postings": postings, "checks": checks, "hits": hits}
-    cost = sum(_PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
+    cost = sum(PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
     return PlanEstimate(plan, postings, passing, hits, cost)
 
 
