@@ -2,13 +2,12 @@
 Recall and precision on sets with exact truth, next to peers on the same texts in the same run.
 
     pip install -r bench/requirements.txt
-    python bench/quality.py DATA_FOLDER [--sets xwlb_zh,...] [--methods similar,minhash,...] [--queries 500]
+    python bench/quality.py DATA_FOLDER [--sets xwlb_zh,...] [--methods similar,minhash,...]
 
 A set is a folder with ``docs.jsonl.gz`` and ``pairs.tsv.gz``. Methods: our presets ``similar``, ``near`` and
 ``identical`` (all pairs compared, then verified); ``keywords`` (our scheme at distance 3, not verified); ``minhash``
 (datasketch's MinHashLSH, 128 permutations, 0.8, over the truth's own shingles); ``simhash2`` and ``simhash3``
-(1e0ng/simhash at its defaults, k = 2 and 3); ``mlt`` (OpenSearch's more_like_this for a sample of documents, at its
-defaults, asking for 80 % of the terms, and asking for half of the document's own score as well; needs a full JDK).
+(1e0ng/simhash at its defaults, k = 2 and 3). What the servers themselves offer for texts is in ``textpeers.py``.
 
 Prints JSON: recall and precision at Jaccard 0.8, the precision that forgives down to 0.7, documents a second to make
 signatures (and insert them, where the peer does), and bytes a document.
@@ -20,12 +19,11 @@ import argparse
 import csv
 import gzip
 import json
-import random
 import re
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +35,7 @@ from es_simhash.index.presets import PRESETS
 from es_simhash.quality import Truth, evaluate, read_truth
 
 SETS = ("xwlb_zh", "laws_tw", "reuters21578", "licenses")
-METHODS = ("similar", "near", "identical", "keywords", "minhash", "simhash2", "simhash3", "mlt")
+METHODS = ("similar", "near", "identical", "keywords", "minhash", "simhash2", "simhash3")
 POSITIVE, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
 
 Pairs = Iterable[tuple[int, int]]
@@ -49,16 +47,14 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--queries", type=int, default=500, help="documents looked up by more_like_this")
     options = parser.parse_args()
     results = []
     for name in options.sets.split(","):
         truth = read_set(options.data / name)
         for method in options.methods.split(","):
-            for result in measure(method, truth, options.queries):
-                row = {"set": name, "method": method, **result}
-                results.append(row)
-                print(json.dumps(row), file=sys.stderr, flush=True)
+            row = {"set": name, "method": method, **measure(method, truth)}
+            results.append(row)
+            print(json.dumps(row), file=sys.stderr, flush=True)
     print(json.dumps(results, indent=1))
 
 
@@ -70,17 +66,14 @@ def read_set(folder: Path) -> Truth:
         return read_truth(map(json.loads, documents), csv.DictReader(pairs, delimiter="\t"))
 
 
-def measure(method: str, truth: Truth, queries: int) -> Iterator[Result]:
+def measure(method: str, truth: Truth) -> Result:
     if method in PRESETS:
-        yield measure_preset(method, truth)
-    elif method == "keywords":
-        yield measure_keywords(truth)
-    elif method == "minhash":
-        yield measure_minhash(truth)
-    elif method in {"simhash2", "simhash3"}:
-        yield measure_simhash(truth, int(method[-1]))
-    else:
-        yield from measure_mlt(truth, queries)
+        return measure_preset(method, truth)
+    if method == "keywords":
+        return measure_keywords(truth)
+    if method == "minhash":
+        return measure_minhash(truth)
+    return measure_simhash(truth, int(method[-1]))
 
 
 def measure_preset(name: str, truth: Truth) -> Result:
@@ -144,58 +137,6 @@ def measure_simhash(truth: Truth, distance: int) -> Result:
         for pair in zip(found.left.tolist(), found.right.tolist(), strict=True)
     )
     return {**score(truth, pairs), **speed(truth, seconds, 8)}
-
-
-def measure_mlt(truth: Truth, queries: int) -> Iterator[Result]:
-    from opensearchpy import OpenSearch, helpers
-
-    from es_simhash.engine.embedded import embedded_server
-
-    chance = random.Random(1)
-    # Half of them from documents that have a near-duplicate, which in some sets are few.
-    known = truth.jaccard >= POSITIVE
-    paired = sorted({*truth.left[known].tolist(), *truth.right[known].tolist()})
-    chosen = chance.sample(paired, min(queries // 2, len(paired)))
-    chosen += chance.sample(range(len(truth.ids)), min(queries // 2, len(truth.ids)))
-    chosen = sorted(set(chosen))
-    analyzer = "cjk" if is_chinese(truth) else "standard"
-    with embedded_server("opensearch", jvm="system", heap="1g") as server:
-        client = OpenSearch(server.url, timeout=120)
-        client.indices.create(
-            index="texts",
-            body={
-                "settings": {"number_of_shards": 1, "number_of_replicas": 0},
-                "mappings": {"properties": {"text": {"type": "text", "analyzer": analyzer}}},
-            },
-        )
-        actions = ({"_id": str(place), "text": text} for place, text in enumerate(truth.texts))
-        _, seconds = timed(lambda: helpers.bulk(client, actions, index="texts", refresh=True))
-        client.indices.forcemerge(index="texts", max_num_segments=1)
-        size = client.indices.stats(index="texts")["indices"]["texts"]["primaries"]["store"]["size_in_bytes"]
-        for match, share in (("30%", 0.0), ("80%", 0.0), ("80%", 0.5)):
-            pairs, times = [], []
-            for place in chosen:
-                like = {
-                    "fields": ["text"],
-                    "like": [{"_index": "texts", "_id": str(place)}],
-                    "minimum_should_match": match,
-                    "include": True,
-                }
-                body = {"size": 100, "query": {"more_like_this": like}, "_source": False}
-                answer, took = timed(lambda body=body: client.search(index="texts", body=body))
-                times.append(took)
-                hits = answer["hits"]["hits"]
-                own = max((hit["_score"] for hit in hits if hit["_id"] == str(place)), default=0.0)
-                pairs += [(place, int(hit["_id"])) for hit in hits if hit["_score"] >= share * own]
-            yield {
-                **score(truth, pairs, among=set(chosen)),
-                "minimum_should_match": match,
-                "share_of_own_score": share,
-                "queries": len(chosen),
-                "median_ms": round(sorted(times)[len(times) // 2] * 1000, 1),
-                "bytes_a_document_with_source": round(size / len(truth.ids)),
-                "indexed_documents_a_second": round(len(truth.ids) / seconds),
-            }
 
 
 def score(truth: Truth, reported: Pairs, *, among: set[int] | None = None) -> Result:

@@ -21,7 +21,7 @@ from es_simhash.flows.ingest import text_fields_of
 from es_simhash.flows.manage import put_mapping
 from es_simhash.flows.paging import Hits
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
-from es_simhash.flows.rewrite import CONFLICT, MISSING, Place, place_of, rewrite
+from es_simhash.flows.rewrite import CONFLICT, MISSING, UNREADABLE, Place, place_of, rewrite
 from es_simhash.flows.slices import read_slices
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.documents import read_text
@@ -131,8 +131,10 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
         work = _Work(context, index, settings, names, options, uuids, pool, checkpoint)
         yield from work.run()
     finally:
-        yield Compute(pool.close)
-        yield Compute(checkpoint.close)
+        try:
+            yield Compute(pool.close)
+        finally:
+            yield Compute(checkpoint.close)
 
 
 def _settings(context: Context, index: Index, options: BackfillOptions) -> Flow[IndexSettings]:
@@ -173,6 +175,7 @@ class _Work:
         self._source = [*names, self._prefix, f"{self._prefix}.*"]
         self._at = ""
         self._failures: list[str] = []
+        self._left: list[str] = []
         self._total = self._seen = self._changed = self._stale = self._empty = self._failed = 0
         self._began = self._elapsed = 0.0
 
@@ -186,10 +189,13 @@ class _Work:
         for _ in range(0 if self._options.dry_run else PASSES):
             # Only ids and versions: whatever is as this run left it needs no second look.
             before = self._changed + self._failed
+            self._left.clear()
             yield from refresh(self._index)
             yield from self._pass({**body, "_source": False}, 5 * self._options.page, self._handle_changed)
             if self._changed + self._failed == before:
                 break
+        for line in self._left:
+            self._fail(line)
         if not self._options.dry_run:
             yield from refresh(self._index)
         yield Emit(self._progress(is_done=True))
@@ -330,10 +336,12 @@ class _Work:
             seen: dict[tuple[str, str], int] = {}
 
             def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-                seen[place.index, place.id] = self._key(place.index, place.id, found)  # noqa: B023
+                key = seen[place.index, place.id] = self._key(place.index, place.id, found)  # noqa: B023
                 text, reason = self._text(found)
                 if reason is not None:
                     self._fail(f"{place.index}/{place.id}: {reason}")
+                    self._checkpoint.add([key], keep=False)
+                    del seen[place.index, place.id]  # noqa: B023
                     return None
                 fingerprint = None if text is None else self._pool.compute([text])[0]
                 body = self._change(found, fingerprint)
@@ -343,7 +351,9 @@ class _Work:
             done: list[int] = []
             for place, outcome in zip(part, outcomes, strict=True):
                 if outcome is None:
-                    done.append(seen[place.index, place.id])
+                    done += [seen[place.index, place.id]] if (place.index, place.id) in seen else []
+                elif outcome.status in (CONFLICT, UNREADABLE):
+                    self._left.append(f"{place.index}/{place.id}: {outcome.error}")
                 else:
                     header = {"_index": place.index, "_id": place.id, "routing": place.routing}
                     self._note(header, outcome, seen, done, [])

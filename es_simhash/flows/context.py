@@ -157,7 +157,8 @@ def _ask(context: Context, index: str | list[str]) -> Flow[IndexSettings]:
             raise
         believed = context.believed()
         if believed is None:
-            error.add_note("The mapping could not be read: pass scheme= to search without reading it.")
+            if status_of(error) == 403:
+                error.add_note("The mapping could not be read: pass scheme= to search without reading it.")
             raise
         return believed
     if not mappings:

@@ -247,7 +247,7 @@ class Run:
         steps:
             Number of requests it made, a group of calls being one.
         hit:
-            Name of the one call at which there was trouble.
+            Name of the call or function at which there was trouble; of several the first.
     """
 
     result: Any = None
@@ -333,8 +333,10 @@ def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_
         if isinstance(answer, BaseException):
             answer, error = None, answer
         if run.steps - 1 == cancel_at:
-            calls = getattr(request, "calls", [request])
-            run.hit = getattr(calls[0], "api", None) if len(calls) == 1 else None
+            calls = [each for each in getattr(request, "calls", [request]) if isinstance(each, (Call, Compute))]
+            [run.hit, *_] = [
+                each.function.__qualname__ if isinstance(each, Compute) else each.api for each in calls
+            ] or [None]
             if getattr(request, "opens", False) and error is None:
                 pending = Cancelled()
             else:

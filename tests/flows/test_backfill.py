@@ -1,0 +1,250 @@
+"""Backfill under trouble: nobody's text is overwritten, and an interrupted run is taken up without a gap."""
+
+import pytest
+
+from es_simhash import fingerprint, fingerprint_fields
+from es_simhash.flows.backfill import BackfillOptions, backfill
+from es_simhash.flows.checkpoint import Checkpoint
+from es_simhash.flows.context import Context
+from tests.flows.by_hand import ServerError
+from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
+
+# The calls that are sent again when the server is busy; the others come before anything is done.
+PATIENT = ("bulk", "mget", "refresh", "search", *GIVES_BACK)
+STALE = fingerprint_fields(7)["simhash"]
+RIGHT = fingerprint_fields(fingerprint("the second text, as it is"))["simhash"]
+
+
+def filled():
+    """Return an index with something of every kind; document 5 cannot be fingerprinted."""
+    return Store(
+        {
+            "0": {"body": "a text that has none"},
+            "1": {"body": "a text that has another's", "simhash": STALE, "own": 1},
+            "2": {"body": "the second text, as it is", "simhash": RIGHT},
+            "3": {"body": "another that has none"},
+            "4": {"body": " ", "simhash": STALE},
+            "5": {"body": {"not": "a text"}},
+            "6": {"body": "the last that has none", "simhash": {"group": "6"}},
+        }
+    )
+
+
+def run_backfill(store, checkpoint=None, *, page=2, **trouble):
+    flow = backfill(Context(), INDEX, BackfillOptions(page=page, checkpoint=checkpoint))
+    return carry_out(flow, store, **trouble)
+
+
+def wrong(store):
+    """Return the ids of documents that do not have the fingerprint of their text; 5 has no text."""
+
+    def is_wrong(source):
+        found = fingerprint(source["body"])
+        held = source.get("simhash") or {}
+        wanted = {"fingerprint": None} if found is None else fingerprint_fields(found)["simhash"]
+        return any(held.get(name) != value for name, value in wanted.items())
+
+    return [id_ for id_, each in store.docs.items() if id_ != "5" and is_wrong(each["source"])]
+
+
+def written(store, before):
+    """Return how many writes *store* has taken since."""
+    return store.sequence - before
+
+
+def test_undisturbed():
+    """What is missing or wrong is written once, the unreadable is named, and nothing stays open."""
+    store = filled()
+    before = store.sequence
+    run = run_backfill(store)
+    last = run.emitted[-1]
+    assert (last.is_done, last.total, last.seen, last.changed, last.stale, last.empty) == (True, 7, 7, 5, 2, 1)
+    assert (last.failed, [line for each in run.emitted for line in each.failures][0][:4]) == (1, "i/5:")
+    assert (wrong(store), written(store, before), store.open) == ([], 5, {})
+    assert store.source("1")["own"] == 1
+    assert store.source("6")["simhash"]["group"] == "6"
+    assert store.source("6")["simhash"]["at"]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(failure, is_late, tmp_path):
+    """A busy server is waited for; all else comes out, and another run goes on from the checkpoint without a gap."""
+    for number in range(len(run_backfill(filled()).calls)):
+        store, file = filled(), tmp_path / str(number)
+        before = store.sequence
+        trouble = {"fail_at": number, "failure": failure, "is_late": is_late}
+        run = run_backfill(store, file, **trouble)
+        reported = run.emitted[-1].changed if run.emitted else 0
+        assert reported <= written(store, before)
+        assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        if run.hit in GIVES_BACK or (run.hit in PATIENT and is_passing(failure)):
+            assert (run.error, run.emitted[-1].is_done, run.emitted[-1].failed) == (None, True, 1)
+        else:
+            assert run.error is failure
+            run = run_backfill(store, file)
+            assert (run.emitted[-1].is_done, run.emitted[-1].failed) == (True, 1)
+        assert wrong(store) == []
+        assert written(store, before) == 5
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_cancellation_at_any_request(is_late, tmp_path, monkeypatch):
+    """It comes out, nothing stays open, and another run goes on, also with what was changed in between."""
+    opened = []
+
+    class Recorded(Checkpoint):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            opened.append(self)
+
+    monkeypatch.setattr("es_simhash.flows.checkpoint.Checkpoint", Recorded)
+    for step in range(run_backfill(filled()).steps):
+        store, file = filled(), tmp_path / str(step)
+        run = run_backfill(store, file, cancel_at=step, is_late=is_late)
+        assert isinstance(run.error, Cancelled)
+        assert gave_back(run, store, is_late=is_late)
+        for each in opened:
+            assert each._file is None or run.hit in ("Checkpoint.close", Recorded.__qualname__)
+            each.close()
+        store.put("0", {**store.source("0"), "body": "changed in between"})
+        last = run_backfill(store, file).emitted[-1]
+        assert (last.is_done, last.failed) == (True, 1)
+        assert wrong(store) == []
+
+
+def test_a_checkpoint_saves_the_work(tmp_path):
+    """What an interrupted run has dealt with is not written again, and what is cut off at its end is done again."""
+    store, file = filled(), tmp_path / "c"
+    with_first_page = run_backfill(store).calls
+    number = [n for n, call in enumerate(with_first_page) if call.api == "bulk"][1]
+    store = filled()
+    run_backfill(store, file, fail_at=number, failure=ServerError(500))
+    before, held = store.sequence, file.read_bytes()
+    assert 0 < len(wrong(store)) < 5
+    assert 0 < len(held.split(b"\n", 1)[1])
+    for cut in (0, 3):
+        again, other = filled(), tmp_path / str(cut)
+        again.docs, again.sequence = dict(store.docs), before
+        other.write_bytes(held[: len(held) - cut])
+        left = len(wrong(again))
+        assert run_backfill(again, other).emitted[-1].changed == left == written(again, before)
+        assert wrong(again) == []
+
+
+def change_text(store):
+    store.put("3", {**store.source("3"), "body": "changed by another", "mine": True})
+
+
+@pytest.mark.parametrize("meddle", [change_text, lambda store: store.docs.pop("3", None)], ids=["change", "delete"])
+@pytest.mark.parametrize("page", [2, 10])
+def test_what_others_change_meanwhile(meddle, page):
+    """Before any call: their change stays, and gets its own fingerprint if a later look at the index can see it."""
+    for number in range(len(run_backfill(filled(), page=page).calls)):
+        store = filled()
+        run = run_backfill(store, page=page, meddle_at=number, meddle=meddle)
+        if meddle is change_text:
+            assert (store.source("3")["body"], store.source("3")["mine"]) == ("changed by another", True)
+        else:
+            assert "3" not in store.docs
+        assert (run.emitted[-1].failed, store.open) == (1, {})
+        last_look = max(n for n, api in enumerate(run.apis) if api == "search")
+        visible = max(n for n, api in enumerate(run.apis[:last_look]) if api == "refresh")
+        assert wrong(store) == [] or number > visible
+        assert all(call.arguments["body"] for call in run.calls if call.api == "bulk")
+
+
+def test_every_write_is_conditional():
+    """An update names the version that was read, so that no change in between can be lost."""
+    run = run_backfill(filled(), meddle_at=9, meddle=change_text)
+    headers = [line["update"] for call in run.calls if call.api == "bulk" for line in call.arguments["body"][::2]]
+    assert len(headers) >= 5
+    assert all({"if_seq_no", "if_primary_term"} <= header.keys() for header in headers)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_write_refused_for_load_is_sent_again(status):
+    """It alone, and its document is right in the end."""
+    for id_ in "0134":
+        store, refused = filled(), []
+
+        def refuse(header, id_=id_, refused=refused):
+            if header["_id"] != id_ or len(refused) == 2:
+                return None
+            refused.append(header)
+            return status
+
+        store.refuse = refuse
+        run = run_backfill(store)
+        assert (wrong(store), run.emitted[-1].failed, len(refused)) == ([], 1, 2)
+
+
+@pytest.mark.parametrize("status", [400, 409, 429, 503])
+def test_what_cannot_be_written_is_named(status):
+    """Refused for what it is, for load, or because others keep changing it: it is not reported as written."""
+    store = filled()
+    store.refuse = lambda header: status if header["_id"] == "3" else None
+    run = run_backfill(store)
+    lines = [line for each in run.emitted for line in each.failures]
+    assert sorted(line[:4] for line in lines) == ["i/3:", "i/5:"]
+    assert str(status) in " ".join(lines)
+    assert (run.emitted[-1].changed, run.emitted[-1].failed, wrong(store)) == (4, 2, ["3"])
+
+
+@pytest.mark.parametrize("is_for_good", [False, True])
+def test_a_changed_document_that_cannot_be_read_now(is_for_good):
+    """It is read later, or named; it is not taken for one that is gone."""
+    store = filled()
+    number = run_backfill(filled()).apis.index("bulk")
+
+    def meddle(store):
+        change_text(store)
+        store.broken = {"3"}
+
+    class Mending(Store):
+        def mget(self, body):
+            answer = super().mget(body)
+            self.broken = self.broken if is_for_good else set()
+            return answer
+
+    store.__class__ = Mending
+    run = run_backfill(store, page=10, meddle_at=number, meddle=meddle)
+    lines = [line for each in run.emitted for line in each.failures]
+    assert any("i/3: es_rejected" in line for line in lines) == is_for_good
+    assert run.emitted[-1].failed == 1 + is_for_good
+    assert wrong(store) == (["3"] if is_for_good else [])
+
+
+def test_what_became_unreadable_meanwhile_is_named_again_by_the_next_run(tmp_path):
+    """It is no work done, whichever pass has met it."""
+    number = run_backfill(filled()).apis.index("bulk")
+    store, file = filled(), tmp_path / "c"
+    for _ in range(2):
+        run = run_backfill(store, file, meddle_at=number, meddle=lambda store: store.put("0", {"body": {}}))
+        assert sorted(line[:4] for each in run.emitted for line in each.failures) == ["i/0:", "i/5:"]
+        number = None
+
+
+def test_a_dry_run_writes_nothing():
+    """Neither documents nor a checkpoint, and counts what it would write."""
+    store = filled()
+    before = store.sequence
+    run = carry_out(backfill(Context(), INDEX, BackfillOptions(page=2, dry_run=True)), store)
+    assert (written(store, before), run.emitted[-1].changed, "bulk" in run.apis) == (0, 5, False)
+
+
+def test_keys_survive_in_the_file_only_if_kept(tmp_path):
+    """In memory both are known, also after many have been sorted away."""
+    file, purpose = tmp_path / "c", {"prefix": "p"}
+    checkpoint = Checkpoint(file, purpose)
+    checkpoint.add(range(300_000))
+    checkpoint.add([2**64 - 1], keep=False)
+    checkpoint.add([2**63])
+    assert checkpoint.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 4 + [False]
+    checkpoint.close()
+    again = Checkpoint(file, purpose)
+    assert again.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 3 + [False] * 2
+    assert len(again) == 300_001
+    again.close()
+    with pytest.raises(ValueError, match="another"):
+        Checkpoint(file, {"prefix": "q"})
