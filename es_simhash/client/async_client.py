@@ -16,11 +16,12 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from es_simhash.client.base import BaseClient, Filter
-from es_simhash.engine.drivers import run_async, stream_async
+from es_simhash.engine.drivers import read_in_thread, run_async, stream_async
 from es_simhash.flows import (
     backfill as backfilling,
     dedupe as deduping,
@@ -216,7 +217,7 @@ class AsyncSimHashClient(BaseClient):
     def ingest(
         self,
         index: str,
-        documents: Iterable[Any],
+        documents: Iterable[Any] | AsyncIterable[Any],
         *,
         text_field: str | Sequence[str] | None = None,
         on_duplicate: OnDuplicate | None = "tag",
@@ -227,12 +228,20 @@ class AsyncSimHashClient(BaseClient):
         on_partial: OnPartial = "clear",
         workers: int | None = None,
     ) -> AsyncGenerator[ingesting.Written, None]:
-        """Write *documents* to *index* with their fingerprints and groups: see the sync client."""
+        """Write *documents*, which may come from an async generator, to *index*: see the sync client."""
         options = ingesting.IngestOptions(
             text_field, on_duplicate, max_distance, rule, canonical, id_from, on_partial, workers
         )
-        flow = ingesting.ingest(self._context, index, documents, options)
-        return stream_async(flow, self._client, self._dialect, result=[])
+
+        async def stream() -> AsyncGenerator[ingesting.Written, None]:
+            # Documents are read by a thread, beside the requests.
+            items = read_in_thread(documents) if isinstance(documents, AsyncIterable) else documents
+            flow = ingesting.ingest(self._context, index, items, options)
+            async with aclosing(stream_async(flow, self._client, self._dialect, result=[])) as reports:
+                async for report in reports:
+                    yield report
+
+        return stream()
 
     async def reconcile(
         self,

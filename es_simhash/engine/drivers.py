@@ -8,15 +8,18 @@ it the dialect's.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterator
 from typing import Any, TypeVar
 
 from es_simhash.engine.dialects import Dialect
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, StreamClosed, Together, Wait
 
-__all__ = ["run", "run_async", "stream", "stream_async"]
+__all__ = ["read_in_thread", "run", "run_async", "stream", "stream_async"]
 
 _T = TypeVar("_T")
+
+# Items fetched from an async iterable at once: a hop between a thread and the loop takes as long as some fingerprints.
+HOP = 100
 
 
 def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None, _T]:
@@ -142,6 +145,38 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
     async for _ in stream_async(flow, client, dialect, result=result):
         pass
     return result[0]
+
+
+def read_in_thread(items: AsyncIterable[_T]) -> Iterator[_T]:
+    """
+    Iterate over *items* from a thread beside the running event loop, which goes on producing them.
+
+    Call it on the loop; what it returns is for what a flow computes, which async callers have done in a thread.
+    """
+    import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
+
+    loop = asyncio.get_running_loop()
+    source = aiter(items)
+
+    async def some() -> tuple[list[_T], BaseException | None]:
+        found: list[_T] = []
+        try:
+            while len(found) < HOP:
+                found.append(await anext(source))
+        except Exception as error:  # noqa: BLE001 -- raised where the items are read, after those before it
+            return found, error
+        return found, None
+
+    def read() -> Iterator[_T]:
+        while True:
+            found, error = asyncio.run_coroutine_threadsafe(some(), loop).result()
+            yield from found
+            if isinstance(error, StopAsyncIteration):
+                return
+            if error is not None:
+                raise error
+
+    return read()
 
 
 async def _open_async(call: Call, client: Any, dialect: Dialect) -> tuple[Any, BaseException | None]:

@@ -8,7 +8,8 @@ looked up, and the one after it is read and fingerprinted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -146,7 +147,10 @@ def ingest(context: Context, index: str, documents: Iterable[Any], options: Inge
         grouping = yield from settle_grouping(context, index, wish)
         grouper = Grouper(context, index, settings, grouping, options.on_duplicate)
         yield from grouper.prepare()
-    yield from _Pipeline(source, grouper).run()
+    try:
+        yield from _Pipeline(source, grouper).run()
+    finally:
+        source.close()
 
 
 @dataclass(slots=True)
@@ -172,7 +176,7 @@ class _Source:
         self._options = options
         self._position = 0
         self._problems: dict[int, str] = {}
-        self._actions: Iterator[Any] = with_fingerprints(
+        self._actions: Any = with_fingerprints(
             documents,
             text_field=text_fields_of(settings, options.text_field),
             scheme=settings.scheme,
@@ -196,6 +200,12 @@ class _Source:
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
             batch.failure = error
         return batch
+
+    def close(self) -> None:
+        """Let go of the documents, and of the processes that make their fingerprints, also when not all were read."""
+        # A thread that was cut off while it read goes on to the end of its batch, and lets go then.
+        with suppress(ValueError):
+            self._actions.close()
 
     def has_fingerprint(self, item: Item) -> bool:
         """Return whether the document of *item* is sent with a fingerprint."""

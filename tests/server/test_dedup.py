@@ -1,10 +1,11 @@
 """Near-duplicates decided about as they are written, on real servers."""
 
+import asyncio
 import random
 
 import pytest
 
-from es_simhash import InvalidInputError, fingerprint, hamming_distance
+from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
 from tests.server.test_lookup import ONE_SHARD
 
 WORDS = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun", "elm", "fir", "gal", "hin") for b in ("ton", "wick", "ford")]
@@ -208,3 +209,26 @@ def test_updates_deletes_and_texts_without_features(server, index, simhash):
     groups = {id_: source["simhash"]["group"] for id_, source in documents.items()}
     assert groups == {"a": "a", "c": "c", "d": "d", "e": "e", "f": "a"}
     assert documents["c"]["seen"] is True
+
+
+def test_documents_from_an_async_generator(server, index, async_client, runner):
+    """They are read beside the requests; what it gave before it broke is written, and its own error comes out."""
+    documents = numbered(texts(250))
+
+    async def source(most):
+        for n, document in enumerate(documents):
+            if n == most:
+                raise RuntimeError("the crawl broke off")
+            await asyncio.sleep(0)
+            yield document
+
+    async def write(most):
+        simhash = AsyncSimHashClient(async_client)
+        return [report async for report in simhash.ingest(index, source(most), max_distance=3)]
+
+    runner.run(AsyncSimHashClient(async_client).create_index(index, text_field="body", settings=ONE_SHARD))
+    with pytest.raises(RuntimeError, match="broke off"):
+        runner.run(write(130))
+    assert len(held(server, index)) == 130
+    assert [report.position for report in runner.run(write(None))] == list(range(250))
+    assert len(held(server, index)) == 250
