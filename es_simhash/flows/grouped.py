@@ -14,9 +14,9 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.bulk import send_bulk, wait_seconds
 from es_simhash.flows.context import Context
 from es_simhash.flows.neighbours import Neighbours, Question
-from es_simhash.flows.paging import Hits, read_pages
+from es_simhash.flows.paging import Handle, Hits, read_pages
 from es_simhash.flows.protocol import Call, Compute, Flow, Wait, status_of
-from es_simhash.flows.rewrite import Place, place_of, rewrite
+from es_simhash.flows.rewrite import MISSING, Place, place_of, rewrite
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.index.deciding import Decider, Draft, OnDuplicate, Standing
 from es_simhash.index.drafts import Item, group_operation, make_draft, regroup_body
@@ -165,7 +165,7 @@ class Grouper:
             )
             return False
 
-        yield from read_pages(self._index, body, note, page=1_000)
+        yield from _read_patiently(self._index, body, note)
         return known
 
     def decide(self, items: Sequence[Item]) -> Flow[None]:
@@ -250,7 +250,7 @@ class Grouper:
         return Operation("update", header, regroup_body(draft, self._context.prefix, at))
 
     def _relink(self, drafts: Sequence[Draft], items: Sequence[Item], at: str) -> Flow[None]:
-        """Make what *drafts* replaced, and the members of those groups within reach, duplicates of them."""
+        """Make what *drafts* replaced, and the members of those groups within reach, duplicates; tell what fails."""
         prefix, fields = self._context.prefix, Fields(self._context.prefix)
         successors = {each.id: draft for draft in drafts for each in draft.replaced}
         places = {
@@ -276,16 +276,39 @@ class Grouper:
             is_out_of_reach = distance > self._grouping.max_distance and self._grouping.rule == "star"
             if is_out_of_reach or place.id == successor.id:
                 return None
+            taken[place.id] = successor
             own = group_fields(successor.id, canonical=successor.id, distance=distance, at=held.get("at", at))
             return "update", {"doc": {prefix: own}}
 
+        taken: dict[str, Draft] = {}
         old = sorted(successors)
         query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
         yield from refresh(self._index)
-        yield from read_pages(self._index, {"query": query, "_source": False}, note, page=1_000)
+        reasons = yield from _read_patiently(self._index, {"query": query, "_source": False}, note)
+        amiss: dict[Draft | None, str] = {None: "; ".join(reasons)} if reasons else {}  # None for all of them
         every = list(places.values())
         for begin in range(0, len(every), RELINKED):
-            yield from rewrite(every[begin : begin + RELINKED], change, source=[prefix])
+            part = every[begin : begin + RELINKED]
+            for place, outcome in zip(part, (yield from rewrite(part, change, source=[prefix])), strict=True):
+                if outcome is not None and not outcome.is_done and outcome.status != MISSING:
+                    amiss[taken.get(place.id)] = f"{place.id}: {outcome.error}"
+        for item in items:
+            reason = amiss.get(item.draft) or amiss.get(None)
+            if item.draft is not None and item.draft.replaced and reason:
+                item.problem = f"documents of the group it took over may not know ({reason}): run reconcile"
+
+
+def _read_patiently(index: str, body: Mapping[str, Any], handle: Handle) -> Flow[list[str]]:
+    """As ``read_pages``, begun anew where the server is too busy; *handle* may then see a hit twice."""
+    attempt = 0
+    while True:
+        try:
+            return (yield from read_pages(index, body, handle, page=1_000))
+        except Exception as error:
+            if status_of(error) not in _PASSING or attempt == ATTEMPTS:
+                raise
+        yield Wait(wait_seconds(attempt))
+        attempt += 1
 
 
 def _drafts(items: Sequence[Item]) -> list[Draft]:

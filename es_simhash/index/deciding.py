@@ -224,6 +224,9 @@ class Decider:
                 self._in_flight[draft.id] = draft.earlier
         for each in draft.replaced:
             each.is_gone = False
+            # What a search showed is to be found by searches again; only what is in flight itself is remembered here.
+            if not isinstance(each, Draft) and self._in_flight.get(each.id) is each:
+                del self._in_flight[each.id]
         draft.replaced = []
 
     def forget_settled(self) -> None:

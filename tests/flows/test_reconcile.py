@@ -1,0 +1,196 @@
+"""Reconcile under trouble: groups follow the fingerprints that documents have when they are written."""
+
+import pytest
+
+from es_simhash import fingerprint_fields
+from es_simhash.flows.context import Context
+from es_simhash.flows.reconcile import reconcile
+from es_simhash.flows.rule import Wish
+from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
+
+X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
+PATIENT = ("bulk", "mget", "msearch", "refresh", *GIVES_BACK)
+TIMES = [None, "2026-06-01T00:00:00.000Z"]
+times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch):
+    monkeypatch.setattr("es_simhash.flows.reconcile.BATCH", 2)
+
+
+def grouped(number, **own):
+    return {"simhash": {**fingerprint_fields(number)["simhash"], **own}, "own": 1}
+
+
+def filled():
+    """Return an index in which 0, 1 and 3 belong together, and 2 and 6, but do not say so."""
+    new = {"at": "2026-07-01T00:00:00.000Z"}
+    return Store(
+        {
+            "0": grouped(X),
+            "1": grouped(X, group="1", **new),
+            "2": grouped(Y, group="gone", duplicate_of="gone", distance=2),
+            "3": grouped(X ^ 1, **new),
+            "4": grouped(Z, group="4", at="2026-01-01T00:00:00.000Z"),
+            "5": {"own": 1},
+            "6": grouped(Y),
+        }
+    )
+
+
+def run_reconcile(store, *, since=None, dry_run=False, **trouble):
+    return carry_out(reconcile(Context(), INDEX, Wish(), since=since, dry_run=dry_run), store, **trouble)
+
+
+def wrong(store):
+    """Return the ids of documents that say something else than the rule does."""
+    canonicals, ids = {}, []
+    for id_, each in sorted(store.docs.items()):
+        own = each["source"].get("simhash")
+        if own is None:
+            continue
+        number = int(own["fingerprint"], 16)
+        near = [other for other in canonicals if (other ^ number).bit_count() <= 3]
+        canonical = canonicals[near[0]] if near else canonicals.setdefault(number, id_)
+        duplicate = {"duplicate_of": canonical, "distance": (near[0] ^ number).bit_count()} if near else {}
+        wanted = {"group": canonical, "duplicate_of": None, "distance": None, **duplicate}
+        if any(own.get(name) != value for name, value in wanted.items()) or not own.get("at"):
+            ids.append(id_)
+    return ids
+
+
+@times
+def test_undisturbed(since):
+    """Only documents that say something else are written, each once, and keep all else they have."""
+    store = filled()
+    before, fourth = store.sequence, store.docs["4"]["version"]
+    result = run_reconcile(store, since=since).result
+    assert (result.changed, result.duplicates, result.failures, result.is_settled) == (5, 3, (), True)
+    assert (result.documents, result.groups) == ((6, 3) if since is None else (5, 2))
+    assert (wrong(store), store.sequence - before, store.docs["4"]["version"]) == ([], 5, fourth)
+    assert all(each["source"]["own"] == 1 for each in store.docs.values())
+    assert store.source("1")["simhash"]["at"] == "2026-07-01T00:00:00.000Z"
+    assert not store.open
+
+
+@times
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(since, failure, is_late):
+    """A busy server is waited for where documents are written; all else comes out, and another run ends the work."""
+    for number in range(len(run_reconcile(filled(), since=since).calls)):
+        store = filled()
+        before = store.sequence
+        run = run_reconcile(store, since=since, fail_at=number, failure=failure, is_late=is_late)
+        assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        if run.hit in GIVES_BACK or (run.hit in PATIENT and is_passing(failure)):
+            assert run.error is None
+            assert run.result.is_settled
+            assert run.result.changed == 5 or (is_late and run.hit == "bulk")
+        else:
+            assert run.error is failure
+            assert run_reconcile(store).result.is_settled
+        assert wrong(store) == []
+        assert store.sequence - before == 5
+
+
+@times
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_cancellation_at_any_request(since, is_late):
+    """It comes out, nothing stays open, and another run ends the work."""
+    for step in range(run_reconcile(filled(), since=since).steps):
+        store = filled()
+        run = run_reconcile(store, since=since, cancel_at=step, is_late=is_late)
+        assert isinstance(run.error, Cancelled)
+        assert gave_back(run, store, is_late=is_late)
+        assert run_reconcile(store).result.is_settled
+        assert wrong(store) == []
+
+
+def change_text(store):
+    """Write another text's fingerprint, as an ingest does that comes later."""
+    store.put("3", {**grouped(Z, at="2026-08-01T00:00:00.000Z"), "mine": True})
+
+
+def change_all_else(store):
+    """Write a field that groups do not depend on."""
+    store.put("3", {**store.source("3"), "mine": True})
+
+
+def delete(store):
+    store.docs.pop("0", None)
+
+
+@times
+@pytest.mark.parametrize("meddle", [change_text, change_all_else, delete])
+def test_what_others_change_meanwhile(since, meddle):
+    """Before any call: their change stays, and the groups follow from it if a later look at the index can see it."""
+    for number in range(len(run_reconcile(filled(), since=since).calls)):
+        store = filled()
+        run = run_reconcile(store, since=since, meddle_at=number, meddle=meddle)
+        if meddle is delete:
+            assert "0" not in store.docs
+        else:
+            assert store.source("3")["mine"]
+        if meddle is change_text:
+            assert store.source("3")["simhash"]["fingerprint"] == "0f" * 8
+            assert store.source("3")["simhash"].get("group") in (None, "3")
+        looks = [n for n, api in enumerate(run.apis) if api == "open_point_in_time"]
+        visible = max(n for n, api in enumerate(run.apis[: looks[-1]]) if api == "refresh")
+        assert run.result.is_settled
+        assert wrong(store) == [] or number > visible
+
+
+def test_every_write_is_conditional():
+    """An update names the version that was judged."""
+    run = run_reconcile(filled())
+    headers = [line["update"] for call in run.calls if call.api == "bulk" for line in call.arguments["body"][::2]]
+    assert len(headers) == 5
+    assert all({"if_seq_no", "if_primary_term"} <= header.keys() for header in headers)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_write_refused_for_load_is_sent_again(status):
+    """It alone, until it is taken."""
+    for id_ in "01236":
+        store, refused = filled(), []
+
+        def refuse(header, id_=id_, refused=refused):
+            if header["_id"] != id_ or len(refused) == 2:
+                return None
+            refused.append(header)
+            return status
+
+        store.refuse = refuse
+        result = run_reconcile(store).result
+        assert (wrong(store), result.changed, result.is_settled, len(refused)) == ([], 5, True, 2)
+
+
+@pytest.mark.parametrize("status", [400, 429, 503, 409])
+def test_what_cannot_be_written_is_told(status):
+    """Named where it was refused; where others keep changing it the report says that not all is settled."""
+    store = filled()
+    store.refuse = lambda header: status if header["_id"] == "1" else None
+    result = run_reconcile(store).result
+    assert (result.changed, result.is_settled, wrong(store)) == (4, False, ["1"])
+    assert [line[:4] for line in result.failures] == ([] if status == 409 else ["i/1:"])
+
+
+def test_a_copy_that_cannot_be_read_is_named():
+    """It is not taken for one that is gone."""
+    store = filled()
+    store.broken = {"1"}
+    result = run_reconcile(store).result
+    assert (result.changed, result.is_settled) == (4, False)
+    assert result.failures[0].startswith("i/1: es_rejected_execution_exception")
+
+
+@times
+def test_a_dry_run_writes_nothing(since):
+    """Neither documents nor the rule, and counts what it would write."""
+    store = filled()
+    before = store.sequence
+    run = run_reconcile(store, since=since, dry_run=True)
+    assert (run.result.changed, run.result.is_settled, store.sequence) == (5, False, before)
+    assert not {"bulk", "put_mapping"} & set(run.apis)
