@@ -72,11 +72,13 @@ def verified(
     return [replace(answer, items=answer.items[: options.size]) for answer in answers]
 
 
-def survey_for(context: Context, index: Index, settings: IndexSettings, options: Options) -> Flow[Landscape]:
-    """Return what a plan is to go by; nothing is asked where the caller names the plan."""
+def survey_for(
+    context: Context, index: Index, settings: IndexSettings, options: Options, *, many: bool = False
+) -> Flow[Landscape]:
+    """Return what the plan of one lookup, or of *many*, is to go by; nothing is asked where the caller names it."""
     if options.plan is not None:
         return Landscape()
-    return (yield from survey(context, index, effective_distance(settings, options)))
+    return (yield from survey(context, index, None if many else effective_distance(settings, options)))
 
 
 def nothing_for(settings: IndexSettings, options: Options) -> NearDups:

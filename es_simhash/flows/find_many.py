@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
+from es_simhash.flows.bundle import Bundle, bundles
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.find import before_verification, nothing_for, survey_for, verified
 from es_simhash.flows.lookup import Lookup, Options, checked
@@ -57,7 +58,7 @@ def find_many(
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
         return [checked(unknown, options) for _ in (fingerprints if texts is None else texts) or ()]
-    landscape = yield from survey_for(context, index, settings, options)
+    landscape = yield from survey_for(context, index, settings, options, many=True)
     inner = before_verification(options)
     results: list[NearDups | Exception] = []
     given: Any = fingerprints if texts is None else texts
@@ -146,25 +147,20 @@ def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
 
 
 def _search_together(lookups: Sequence[Lookup], index: Index, options: Options) -> Flow[list[NearDups | Exception]]:
-    """Return the answers of one multi-search; one that is refused whole, for its size or for load, is halved."""
-    if not lookups:
-        return []
-    header = {"index": index} | ({} if options.routing is None else {"routing": options.routing})
-    body = [line for lookup in lookups for line in (header, lookup.body())]
-    try:
-        answers = (yield Call("msearch", {"body": body}))["responses"]
-    except Exception as error:
-        if status_of(error) not in _TOO_MUCH:
-            raise
-        if len(lookups) == 1:
-            return [error]
-        half = len(lookups) // 2
-        first = yield from _search_together(lookups[:half], index, options)
-        return first + (yield from _search_together(lookups[half:], index, options))
+    """Return the answers of one multi-search, in which several lookups share a search where that is cheaper."""
+    answers: list[Mapping[str, Any] | Exception | None] = []
+    for bundle, answer in (yield from _multi_search(list(bundles(lookups)), index, options)):
+        answers += bundle.share(answer)
+    # What could not share a search is asked again, each lookup for itself.
+    alone = [Bundle([lookup]) for lookup, answer in zip(lookups, answers, strict=True) if answer is None]
+    again = iter([answer for _, answer in (yield from _multi_search(alone, index, options))])
     outcomes: list[NearDups | Exception] = []
-    for lookup, answer in zip(lookups, answers, strict=True):
+    for lookup, shared in zip(lookups, answers, strict=True):
+        answer = next(again) if shared is None else shared
         try:
-            if "error" not in answer:
+            if isinstance(answer, Exception):
+                outcomes.append(answer)
+            elif "error" not in answer:
                 outcomes.append((yield from lookup.take_answer(answer)))
             elif answer.get("status") in _SAME_ALONE:
                 outcomes.append(_refusal(answer))
@@ -175,3 +171,22 @@ def _search_together(lookups: Sequence[Lookup], index: Index, options: Options) 
         except Exception as error:  # noqa: BLE001 -- a failed element is a value
             outcomes.append(error)
     return outcomes
+
+
+def _multi_search(asked: Sequence[Bundle], index: Index, options: Options) -> Flow[list[tuple[Bundle, Any]]]:
+    """Return each bundle's answer, or why it has none; what is refused whole, for its size or for load, is halved."""
+    if not asked:
+        return []
+    header = {"index": index} | ({} if options.routing is None else {"routing": options.routing})
+    body = [line for bundle in asked for line in (header, bundle.body())]
+    try:
+        answers = (yield Call("msearch", {"body": body}))["responses"]
+    except Exception as error:
+        if status_of(error) not in _TOO_MUCH:
+            raise
+        if len(asked) == 1:
+            return [(asked[0], error)]
+        half = len(asked) // 2
+        first = yield from _multi_search(asked[:half], index, options)
+        return first + (yield from _multi_search(asked[half:], index, options))
+    return list(zip(asked, answers, strict=True))

@@ -175,6 +175,7 @@ class Grouper:
         # Only now, since these were looked up before the refresh; those after them will see what it makes visible.
         if self._decider.settled >= IN_FLIGHT:
             yield from refresh(self._index)
+            yield from self._neighbours.prepare()
             self._decider.forget_settled()
 
     def _decide(self, items: Sequence[Item], at: str) -> None:

@@ -25,12 +25,13 @@ from es_simhash.index.plan import (
     Limits,
     LookupPlan,
     check_max_distance,
+    check_plan,
     estimate,
     minimum_should_match,
     plan_lookup,
 )
 from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.query import build_query, check_filter, check_source
+from es_simhash.index.query import build_shared_query, check_filter, check_source
 from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
 
 __all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance", "usable_limits"]
@@ -169,24 +170,64 @@ class Lookup:
 
     def _replan(self) -> None:
         """Choose the plan, by what the server is thought to allow, and the size of the first page with it."""
-        self.plan: LookupPlan = self._options.plan or plan_lookup(
-            self.max_distance, landscape=self._landscape, limits=self._limits
-        )
+        usual = plan_lookup(self.max_distance, landscape=self._landscape, limits=self._limits)
+        self.plan: LookupPlan = check_plan(self._options.plan or usual, self.max_distance)
         expected = estimate(self.plan, self._landscape).hits
         self.page = int(min(max(2 * expected, SMALLEST_PAGE), LARGEST_PAGE))
 
-    def body(self, *, ranked: bool = False) -> dict[str, Any]:
-        """Return the search body; a *ranked* one scores by the number of clauses matched, which falls with distance."""
-        body = build_query(
-            self._fingerprint,
-            max_distance=self.max_distance,
+    @property
+    def fingerprint(self) -> int:
+        """The fingerprint looked up."""
+        return self._fingerprint
+
+    def shareable(self, most: int, *, terms: int, passing: float) -> int:
+        """
+        Return how many lookups like this one, at most *most*, are cheaper in one search than alone.
+
+        Args:
+            most:
+                The answer if nothing else limits it.
+            terms:
+                Most block terms in a search.
+            passing:
+                Most documents that may pass the block terms of one lookup, times the lookups in a search.
+        """
+        if self.plan.is_scan:
+            return 1
+        expected = estimate(self.plan, self._landscape).passing
+        fits = (
+            most,
+            terms // self.plan.terms,
+            self._limits.max_clauses // (2 * self.plan.clauses),
+            int(passing / max(1.0, expected)),
+        )
+        return max(1, min(fits))
+
+    def near(self, hits: Hits) -> list[Mapping[str, Any]]:
+        """Return the *hits* that are this lookup's: near-duplicates, and what has no fingerprint to tell by."""
+        name = Fields(self._context.prefix).fingerprint
+        found = []
+        for hit in hits:
+            held = hit.get("fields", {}).get(name)
+            if not held or any((int(each, 16) ^ self._fingerprint).bit_count() <= self.max_distance for each in held):
+                found.append(hit)
+        return found
+
+    def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
+        """Return the body of one search for several *fingerprints*, with this lookup's plan and options."""
+        return build_shared_query(
+            fingerprints,
+            plan=self.plan,
             filter=self._options.filter,
             exclude_ids=self._options.exclude_ids,
             prefix=self._context.prefix,
-            plan=self.plan,
-            size=self.page,
+            size=page,
             source=self._options.source,
         )
+
+    def body(self, *, ranked: bool = False) -> dict[str, Any]:
+        """Return the search body; a *ranked* one scores by the number of clauses matched, which falls with distance."""
+        body = self.shared_body([self._fingerprint], page=self.page)
         if ranked:
             clauses = body["query"]["bool"]
             clauses["must"] = clauses["filter"].pop(0)

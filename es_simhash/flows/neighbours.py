@@ -7,11 +7,12 @@ the groups. No decision and no write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.flows.bulk import wait_seconds
+from es_simhash.flows.bundle import Bundle, bundles
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.lookup import Lookup, Options
 from es_simhash.flows.protocol import Call, Flow, Wait, status_of
@@ -25,6 +26,8 @@ from es_simhash.index.rescore import NearDup, NearDups
 __all__ = ["Neighbours", "Question"]
 
 LAST_ATTEMPT = 7
+# A writer plans as for at least so many documents: a small index may not stay one until the next survey.
+SMALLEST = 1_000_000
 _PASSING = (429, 502, 503, 504)
 _TOO_LARGE = 413
 
@@ -37,20 +40,20 @@ class Question:
     Attributes:
         fingerprints:
             What is looked up.
-        lookups:
-            A lookup for each.
+        bundles:
+            A lookup for each, in order; several share a search where that is cheaper.
         index:
             What is searched.
     """
 
     fingerprints: Sequence[int]
-    lookups: Sequence[Lookup]
+    bundles: Sequence[Bundle]
     index: Index
 
     def call(self) -> Call:
         """Return the request."""
         header = {"index": self.index}
-        return Call("msearch", {"body": [line for each in self.lookups for line in (header, each.body())]})
+        return Call("msearch", {"body": [line for each in self.bundles for line in (header, each.body())]})
 
 
 class Neighbours:
@@ -99,12 +102,13 @@ class Neighbours:
         )
 
     def prepare(self) -> Flow[None]:
-        """Learn what the lookup plan goes by, where it matters."""
-        self._landscape = yield from survey(self._context, self._index, self._options.max_distance or 0)
+        """Learn what the lookup plan goes by; again and again, since the index grows under a writer."""
+        found = yield from survey(self._context, self._index, again=True)
+        self._landscape = replace(found, documents=max(found.documents, SMALLEST))
 
     def question(self, fingerprints: Sequence[int]) -> Question:
         """Return what asks for the documents near to each of *fingerprints*, in one request."""
-        return Question(fingerprints, [self._lookup(each) for each in fingerprints], self._index)
+        return Question(fingerprints, list(bundles([self._lookup(each) for each in fingerprints])), self._index)
 
     def _lookup(self, fingerprint: int) -> Lookup:
         return Lookup(
@@ -126,24 +130,37 @@ class Neighbours:
         failed = isinstance(answer, BaseException)
         if failed and status_of(answer) not in (*_PASSING, _TOO_LARGE):
             raise answer
-        parts: Iterable[Mapping[str, Any] | None] = [None] * len(question.lookups) if failed else answer["responses"]
-        found = {}
-        for fingerprint, lookup, part in zip(question.fingerprints, question.lookups, parts, strict=True):
-            found[fingerprint] = yield from self._take_one(fingerprint, lookup, part)
+        answers = [None] * len(question.bundles) if failed else answer["responses"]
+        found: dict[int, NearDups] = {}
+        alone: list[Lookup] = []
+        for bundle, part in zip(question.bundles, answers, strict=True):
+            for lookup, own in zip(bundle.lookups, bundle.share(part), strict=True):
+                if own is None and len(bundle.lookups) > 1:
+                    alone.append(lookup)
+                else:
+                    found[lookup.fingerprint] = yield from self._take_one(lookup, own)
+        if alone:
+            # What could not share a search is asked again, in one request, each lookup for itself.
+            if failed:
+                yield Wait(wait_seconds(0))
+            again = Question([each.fingerprint for each in alone], [Bundle([each]) for each in alone], self._index)
+            found |= yield from self._ask(again)
         return found
 
     def ask(self, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
         """Return what is near to each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
-        question = self.question(fingerprints)
+        return (yield from self._ask(self.question(fingerprints)))
+
+    def _ask(self, question: Question) -> Flow[dict[int, NearDups]]:
         try:
             answer = yield question.call()
         except Exception as error:  # noqa: BLE001 -- judged by take
             answer = error
         return (yield from self.take(question, answer))
 
-    def _take_one(self, fingerprint: int, lookup: Lookup, part: Mapping[str, Any] | None) -> Flow[NearDups]:
+    def _take_one(self, lookup: Lookup, part: Any) -> Flow[NearDups]:
         if part is not None and "error" not in part:
             found = yield from lookup.take_answer(part)
             if found.complete:
@@ -154,7 +171,7 @@ class Neighbours:
         while True:
             # A lookup keeps what it found and why that may not be all, so each try is a new one.
             try:
-                found = yield from self._lookup(fingerprint).search()
+                found = yield from self._lookup(lookup.fingerprint).search()
             except Exception as error:
                 if status_of(error) not in _PASSING or attempt == LAST_ATTEMPT:
                     raise

@@ -30,16 +30,16 @@ _EXPENSIVE = "allow_expensive_queries"
 _ALLOWED = re.compile(r"(?:maximum of|is set to|limit of) \[?(\d+)")
 
 
-def survey(context: Context, index: Index, max_distance: int) -> Flow[Landscape]:
+def survey(context: Context, index: Index, max_distance: int | None = None, *, again: bool = False) -> Flow[Landscape]:
     """
     Return what is known of *index*, asking where that pays.
 
-    Costs two requests, once in ten minutes, and none for distances at which the size of the index decides nothing.
-    A failure to learn is no failure of the lookup.
+    Costs two requests, once in ten minutes, or *again* whatever is known; and none for a single lookup within a
+    *max_distance* at which the size of the index decides little. A failure to learn is no failure of the lookup.
     """
-    if max_distance <= UNSURVEYED_DISTANCE:
+    if max_distance is not None and max_distance <= UNSURVEYED_DISTANCE:
         return LARGE_AND_SKEWED
-    known = context.recall_landscape(index)
+    known = None if again else context.recall_landscape(index)
     if known is None:
         try:
             known = yield from _sample(context, index)

@@ -36,6 +36,7 @@ __all__ = [
     "LookupPlan",
     "PlanEstimate",
     "check_max_distance",
+    "check_plan",
     "explain_plan",
     "make_plan",
     "minimum_should_match",
@@ -161,6 +162,20 @@ class LookupPlan:
         spelt = each[0] if len(set(each)) == 1 else "|".join(each)
         terms = "scan" if self.is_scan else f"r{spelt} msm{self.minimum_should_match}"
         return f"{terms} + script" if self.script else terms
+
+
+def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
+    """
+    Return *plan* if it loses nothing within *max_distance*.
+
+    Raises:
+        InvalidInputError: If it is for a smaller distance.
+    """
+    if plan.max_distance < max_distance:
+        raise InvalidInputError(
+            f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
+        )
+    return plan
 
 
 @dataclass(frozen=True, slots=True)

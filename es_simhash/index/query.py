@@ -18,10 +18,11 @@ from es_simhash.index.plan import (
     Limits,
     LookupPlan,
     check_max_distance,
+    check_plan,
     plan_lookup,
 )
 
-__all__ = ["build_query", "build_query_of", "candidate_clauses", "check_filter", "check_source"]
+__all__ = ["build_query", "build_query_of", "build_shared_query", "candidate_clauses", "check_filter", "check_source"]
 
 Query = dict[str, Any]
 
@@ -63,24 +64,28 @@ def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa
     return names
 
 
-def candidate_clauses(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
+def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
-    Return the query clauses, all of which every fingerprint within the plan's distance matches.
+    Return the query clauses, all of which everything within the plan's distance of one of *fingerprints* matches.
     """
     fields = Fields(prefix)
-    clauses = [_block_clause(fingerprint, plan, fields)]
-    return [*clauses, _distance_clause(fingerprint, plan, fields)] if plan.script else clauses
+    clauses = [_block_clause(fingerprints, plan, fields)]
+    return [*clauses, _distance_clause(fingerprints, plan, fields)] if plan.script else clauses
 
 
-def _block_clause(fingerprint: int, plan: LookupPlan, fields: Fields) -> Query:
+def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
+    """Return what matches the block terms of at least one of *fingerprints*, and little else where they are several."""
     if plan.is_scan:
         return {"exists": {"field": fields.fingerprint}}
-    should: list[Query] = [
-        {"terms": {field: part}}
-        for field, block, radii in zip(fields.blocks, split_blocks(fingerprint), plan.radii, strict=True)
-        for radius in radii
-        for part in _parts(neighbour_terms(block, radius), plan.max_terms)
-    ]
+    if plan.minimum_should_match > 1 and len(fingerprints) > 1:
+        return {"bool": {"should": [_block_clause([each], plan, fields) for each in fingerprints]}}
+    # Where one clause is enough, those of several fingerprints are one longer list of terms.
+    should: list[Query] = []
+    columns = zip(*map(split_blocks, fingerprints), strict=True)
+    for field, blocks, radii in zip(fields.blocks, columns, plan.radii, strict=True):
+        for radius in radii:
+            terms = list(dict.fromkeys(term for block in blocks for term in neighbour_terms(block, radius)))
+            should += [{"terms": {field: part}} for part in _parts(terms, plan.max_terms)]
     return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}
 
 
@@ -88,15 +93,20 @@ def _parts(terms: list[str], size: int) -> list[list[str]]:
     return [terms[start : start + size] for start in range(0, len(terms), size)]
 
 
-def _distance_clause(fingerprint: int, plan: LookupPlan, fields: Fields) -> Query:
-    # A document without the copy for scripts, or with several, passes: the client's rescore decides about it.
-    source = "doc[params.field].size() != 1 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
-    parameters = {
-        "field": fields.value,
-        "wanted": fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint,
-        "most": plan.max_distance,
-    }
-    return {"script": {"script": {"lang": "painless", "source": source, "params": parameters}}}
+# A document without the copy for scripts, or with several, passes: the client's rescore decides about it.
+_NEAR_ONE = "doc[params.field].size() != 1 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
+_NEAR_SOME = (
+    "if (doc[params.field].size() != 1) { return true; } long held = doc[params.field].value; int most = params.most; "
+    "for (def each : params.wanted) { if (Long.bitCount(held ^ (long) each) <= most) { return true; } } return false;"
+)
+
+
+def _distance_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
+    signed = [each - (1 << 64) if each >> 63 else each for each in fingerprints]
+    one = len(signed) == 1
+    parameters = {"field": fields.value, "wanted": signed[0] if one else signed, "most": plan.max_distance}
+    script = {"lang": "painless", "source": _NEAR_ONE if one else _NEAR_SOME, "params": parameters}
+    return {"script": {"script": script}}
 
 
 def build_query(
@@ -147,16 +157,34 @@ def build_query(
         >>> body["query"]["bool"]["filter"][0]["bool"]["should"][0]
         {'terms': {'simhash.block0': ['0123']}}
     """
-    to_hex(fingerprint)  # checks type and range
     check_max_distance(max_distance)
+    chosen = check_plan(plan or plan_lookup(max_distance, limits=Limits(scripts=False)), max_distance)
+    return build_shared_query(
+        [fingerprint], plan=chosen, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source
+    )
+
+
+def build_shared_query(
+    fingerprints: Sequence[int],
+    *,
+    plan: LookupPlan,
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    exclude_ids: Iterable[str] = (),
+    prefix: str = DEFAULT_PREFIX,
+    size: int = 1000,
+    source: bool | Sequence[str] = False,
+) -> Query:
+    """
+    Return the search body whose hits are the candidates for any of *fingerprints*; which for which, ``rescore`` tells.
+
+    One search for several fingerprints costs a server less than several searches. Arguments and errors are those of
+    :func:`build_query`.
+    """
+    for each in fingerprints:
+        to_hex(each)  # checks type and range
     if isinstance(exclude_ids, (str, bytes)):
         raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
-    plan = plan or plan_lookup(max_distance, limits=Limits(scripts=False))
-    if plan.max_distance < max_distance:
-        raise InvalidInputError(
-            f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
-        )
-    query: Query = {"filter": [*candidate_clauses(fingerprint, plan, prefix=prefix), *check_filter(filter)]}
+    query: Query = {"filter": [*candidate_clauses(fingerprints, plan, prefix=prefix), *check_filter(filter)]}
     if excluded := [str(each) for each in exclude_ids]:
         query["must_not"] = [{"ids": {"values": excluded}}]
     return {

@@ -7,7 +7,17 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.ingest import IngestOptions, ingest
 from es_simhash.index.fields import group_fields
 from tests.flows.by_hand import ServerError
-from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
+from tests.flows.store import (
+    GIVES_BACK,
+    INDEX,
+    Cancelled,
+    Store,
+    carry_out,
+    failures,
+    gave_back,
+    is_harmless,
+    is_passing,
+)
 
 A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
 B = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
@@ -95,7 +105,8 @@ def test_a_failure_at_any_call(way, failure, is_late):
         run = run_ingest(store, way, fail_at=number, failure=failure, is_late=is_late)
         assert_told_truly(run, store)
         assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
-        if run.hit in GIVES_BACK or (run.hit in PATIENT and is_passing(failure)):
+        is_survived = is_harmless(run, number, failure) or (run.hit in PATIENT and is_passing(failure))
+        if run.hit in GIVES_BACK or is_survived:
             assert run.error is None
             assert len(run.emitted) == len(NEW)
             assert_grouped(store, way)

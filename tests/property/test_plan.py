@@ -15,7 +15,10 @@ def matches(clause, fingerprint):
         return True
     if "script" in clause:
         parameters = clause["script"]["script"]["params"]
-        return ((parameters["wanted"] ^ fingerprint) & (2**64 - 1)).bit_count() <= parameters["most"]
+        wanted = parameters["wanted"] if isinstance(parameters["wanted"], list) else [parameters["wanted"]]
+        return any(((each ^ fingerprint) & (2**64 - 1)).bit_count() <= parameters["most"] for each in wanted)
+    if any("bool" in each for each in clause["bool"]["should"]):
+        return any(matches(each, fingerprint) for each in clause["bool"]["should"])
     terms = dict(zip((f"simhash.block{i}" for i in range(4)), (f"{b:04x}" for b in split_blocks(fingerprint))))
     counts = 0
     for each in clause["bool"]["should"]:
@@ -33,7 +36,8 @@ def test_no_plan_excludes_a_fingerprint_within_its_distance(data, fingerprint, m
         other ^= 1 << bit
     limits = Limits(max_terms=data.draw(st.sampled_from([65_536, 1_024, 100])))
     plan = data.draw(st.sampled_from([each.plan for each in explain_plan(max_distance, limits=limits)]))
-    for clause in candidate_clauses(fingerprint, plan):
+    strangers = data.draw(st.lists(fingerprints, max_size=2))
+    for clause in (*candidate_clauses([fingerprint], plan), *candidate_clauses([*strangers, fingerprint], plan)):
         assert matches(clause, other), plan.name
 
 
@@ -73,7 +77,7 @@ def test_limits_are_kept(max_distance, allowed):
     for each in explain_plan(max_distance, limits=limits):
         assert not each.plan.script
         assert each.plan.clauses <= allowed
-    clause = candidate_clauses(0, explain_plan(max_distance, limits=limits)[0].plan)[0]
+    clause = candidate_clauses([0], explain_plan(max_distance, limits=limits)[0].plan)[0]
     for part in clause.get("bool", {}).get("should", ()):
         [values] = part["terms"].values()
         assert len(values) <= 100

@@ -168,7 +168,9 @@ def test_chains(server, index, simhash):
         simhash.create_index(name, text_field="body", settings=ONE_SHARD)
         documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("es_simhash.flows.ingest.with_fingerprints", lambda documents, **_: iter(documents))
+            patch.setattr(
+                "es_simhash.flows.ingest.with_fingerprints", lambda documents, **_: (each for each in documents)
+            )
             reports = [*simhash.ingest(name, documents[:2], rule=rule)]
             server.request("POST", f"/{name}/_refresh")
             reports += simhash.ingest(name, documents[2:], rule=rule)

@@ -15,7 +15,7 @@ from es_simhash import (
     make_plan,
     rescore,
 )
-from es_simhash.index.plan import Limits
+from es_simhash.index.plan import Landscape, Limits
 from tests.server.conftest import make_client
 from tests.server.test_lookup import ONE_SHARD, fill, planted, send_lines, truth
 
@@ -46,6 +46,35 @@ def test_every_plan_gives_the_exhaustive_answer(server, index, filled, max_dista
     for plan in [plans[0], *chance.sample(plans, min(10, len(plans))), plans[-1]]:
         found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance, plan=plan)
         assert (answer_of(found), found.complete, found.plan) == (expected, True, plan), plan.name
+
+
+def searches(server, index):
+    """Return how many searches the index's one shard has seen."""
+    return server.request("GET", f"/{index}/_stats/search")["_all"]["primaries"]["search"]["query_total"]
+
+
+@pytest.mark.parametrize("max_distance", [0, 3, 8])
+def test_lookups_that_share_a_search(server, index, filled, max_distance):
+    """They get the answers that they would get alone, for fewer searches than there are lookups."""
+    simhash, fingerprints = filled
+    wanted = [*random.Random(3).sample(fingerprints, 118), 0, 2**64 - 1]
+    expected = [truth(fingerprints, each, max_distance) for each in wanted]
+    for _ in range(2):  # the second time with what was learnt of the server
+        simhash._context.learn_landscape(index, Landscape(1_000_000))  # a small index would be scanned, one by one
+        before = searches(server, index)
+        many = simhash.find_near_dups_many(index, fingerprints=wanted, max_distance=max_distance)
+        assert [answer_of(each) for each in many] == expected
+        assert all(each.complete for each in many)
+    assert searches(server, index) - before < len(wanted)
+
+
+def test_a_shared_search_that_does_not_hold_all(server, index, filled, monkeypatch):
+    """Its lookups are asked again, each for itself."""
+    monkeypatch.setattr("es_simhash.flows.bundle.LARGEST_PAGE", 10)
+    simhash, fingerprints = filled
+    plan = make_plan(8, (0, 1, 2))
+    many = simhash.find_near_dups_many(index, fingerprints=fingerprints[:30], max_distance=8, plan=plan)
+    assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 
 
 def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
