@@ -3,7 +3,7 @@ Grouping in memory: time and peak memory for random fingerprints with planted ne
 
     python bench/grouping.py --documents 1000000 --distance 3 [--peer]
 
-The peer, with --peer, is the index of 1e0ng/simhash (bench/requirements.txt), which holds Python objects: give it fewer.
+The peer, with --peer, is the index of 1e0ng/simhash (bench/requirements.txt). It holds Python objects: give it fewer.
 """
 
 from __future__ import annotations
