@@ -7,7 +7,17 @@ from es_simhash.flows.backfill import BackfillOptions, backfill
 from es_simhash.flows.checkpoint import Checkpoint
 from es_simhash.flows.context import Context
 from tests.flows.by_hand import ServerError
-from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
+from tests.flows.store import (
+    GIVES_BACK,
+    INDEX,
+    Cancelled,
+    Store,
+    carry_out,
+    failures,
+    gave_back,
+    is_passing,
+    refuse_twice,
+)
 
 # The calls that are sent again when the server is busy; the others come before anything is done.
 PATIENT = ("bulk", "mget", "refresh", "search", *GIVES_BACK)
@@ -186,15 +196,8 @@ def test_every_write_is_conditional():
 def test_one_write_refused_for_load_is_sent_again(status):
     """It alone, and its document is right in the end."""
     for id_ in "0134":
-        store, refused = filled(), []
-
-        def refuse(header, id_=id_, refused=refused):
-            if header["_id"] != id_ or len(refused) == 2:
-                return None
-            refused.append(header)
-            return status
-
-        store.refuse = refuse
+        store = filled()
+        refused = refuse_twice(store, id_, status)
         run = run_backfill(store)
         assert (wrong(store), run.emitted[-1].failed, len(refused)) == ([], 1, 2)
 

@@ -16,6 +16,7 @@ from tests.flows.store import (
     gave_back,
     is_harmless,
     is_passing,
+    refuse_twice,
 )
 
 X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
@@ -165,15 +166,8 @@ def test_every_write_is_conditional():
 def test_one_write_refused_for_load_is_sent_again(status):
     """It alone, until it is taken."""
     for id_ in "01236":
-        store, refused = filled(), []
-
-        def refuse(header, id_=id_, refused=refused):
-            if header["_id"] != id_ or len(refused) == 2:
-                return None
-            refused.append(header)
-            return status
-
-        store.refuse = refuse
+        store = filled()
+        refused = refuse_twice(store, id_, status)
         result = run_reconcile(store).result
         assert (wrong(store), result.changed, result.is_settled, len(refused)) == ([], 5, True, 2)
 
