@@ -1,8 +1,9 @@
 """
-Fingerprints in several processes: started when there is enough to do, and shared by all batches of one job.
+Fingerprints beside the caller: in a thread, or in several processes once there is enough to do.
 
-The bits are those of :func:`es_simhash.hashing.fingerprints`. Which texts, and when, is the caller's business. Threads
-would not do: segmenting, counting and much of what arrays do hold Python's lock.
+The bits are those of :func:`es_simhash.hashing.fingerprints`. Which texts, and when, is the caller's business. One
+thread lets a caller wait for a server meanwhile; more would not do, since segmenting, counting and much of what arrays
+do hold Python's lock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from es_simhash.hashing.compute import fingerprints
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 __all__ = ["FingerprintPool", "Pending", "check_workers", "split_texts"]
 
@@ -88,7 +89,7 @@ class Pending:
 
 class FingerprintPool:
     """
-    Computes fingerprints, in processes of its own once that pays; a context manager that stops them.
+    Computes fingerprints, in a thread or processes of its own once that pays; a context manager that stops them.
 
     Its methods may be called from several threads.
 
@@ -96,7 +97,7 @@ class FingerprintPool:
         scheme:
             The scheme.
         workers:
-            Number of processes; ``None`` starts none.
+            Number of processes; ``None`` starts none, and has a thread work on all batches but the first.
 
     Raises:
         TypeError: If *workers* is neither an integer nor ``None``.
@@ -108,6 +109,8 @@ class FingerprintPool:
         self._workers = check_workers(workers)
         self._characters = 0
         self._executor: ProcessPoolExecutor | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._is_first = True
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -123,7 +126,7 @@ class FingerprintPool:
         """
         How many batches should be under way at once, beside the one that is waited for: 0 as long as none would be.
         """
-        return 0 if self._executor is None else self._workers
+        return self._workers if self._executor is not None else int(self._thread is not None)
 
     def compute(self, texts: Sequence[str]) -> list[int | None]:
         """
@@ -151,13 +154,16 @@ class FingerprintPool:
         """
         Have the fingerprints of *texts* computed beside the caller, and return what will hold them.
 
-        As long as processes would not pay, they are computed before this returns.
+        The first batch is computed before this returns: whoever has no second one pays for no thread.
 
         Raises:
             WorkerError: If a process ended before its work was done.
         """
         if self._is_enough(texts):
             return self._send(list(split_texts(texts)))
+        if not self._is_first:
+            return Pending([self._own_thread().submit(fingerprints, texts, scheme=self._scheme)])
+        self._is_first = False
         done: Future[list[int | None]] = Future()
         try:
             done.set_result(fingerprints(texts, scheme=self._scheme))
@@ -167,12 +173,14 @@ class FingerprintPool:
 
     def close(self) -> None:
         """
-        Stop the processes, and drop the work that they have not begun.
+        Stop the thread and the processes, and drop the work that they have not begun.
         """
         with self._lock:
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=True, cancel_futures=True)
+            executors = self._executor, self._thread
+            self._executor = self._thread = None
+        for each in executors:
+            if each is not None:
+                each.shutdown(wait=True, cancel_futures=True)
 
     def _is_enough(self, texts: Sequence[str]) -> bool:
         """Return whether there are processes, or there was enough to do, this time included, to start them."""
@@ -180,6 +188,14 @@ class FingerprintPool:
             return False
         self._characters += sum(map(len, texts))
         return self._executor is not None or self._characters >= ENOUGH_CHARACTERS
+
+    def _own_thread(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- see _send
+
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="es_simhash_fingerprints")
+            return self._thread
 
     def _send(self, parts: Sequence[Sequence[str]]) -> Pending:
         # These take longer to load than all that importing es_simhash loads.

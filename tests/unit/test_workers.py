@@ -13,7 +13,15 @@ import time
 import psutil
 import pytest
 
-from es_simhash import InvalidInputError, WorkerError, fingerprints, get_scheme, with_fingerprints
+from es_simhash import (
+    InvalidInputError,
+    WorkerError,
+    fingerprint,
+    fingerprint_fields,
+    fingerprints,
+    get_scheme,
+    with_fingerprints,
+)
 from es_simhash.hashing import pool as pool_module
 from es_simhash.hashing.pool import FingerprintPool, split_texts
 
@@ -248,3 +256,27 @@ def test_a_script_without_guard_is_told(tmp_path):
     assert process.returncode == 1
     assert "WorkerError" in errors.splitlines()[-1]
     assert "if __name__ == '__main__':" in errors.splitlines()[-1]
+
+
+def test_a_thread_works_ahead_of_the_caller(monkeypatch):
+    """From the second batch on, and no longer than somebody asks; a small input starts none."""
+    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 2)
+
+    def threads():
+        return [each for each in threading.enumerate() if each.name.startswith("es_simhash_fingerprints")]
+
+    documents = [{"_id": str(n), "body": f"the text with number {n}, which is like no other"} for n in range(9)]
+    expected = [fingerprint_fields(fingerprint(each["body"]))["simhash"] for each in documents]
+    seen = []
+    for action in with_fingerprints(documents, text_field="body"):
+        seen.append((action["simhash"], len(threads())))
+    assert [fields for fields, _ in seen] == expected
+    assert [count for _, count in seen] == [0, 0, *[1] * 7]
+    assert threads() == []
+    given_up = with_fingerprints(documents, text_field="body")
+    for _ in range(4):
+        next(given_up)
+    assert len(threads()) == 1
+    given_up.close()
+    assert threads() == []
+    assert len([*with_fingerprints(documents[:1], text_field="body")]) == 1
