@@ -185,6 +185,7 @@ class _Source:
             on_partial=options.on_partial,
             on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
             workers=options.workers,
+            ahead=False,  # a batch is taken while another is written: see _Pipeline
         )
 
     def take(self) -> _Batch:

@@ -63,7 +63,7 @@ def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str
 
         def extract_by_rank(text: str) -> dict[str, int]:
             tagged = [(word, tag in _TAGS and _is_keyword(word, stop_words)) for word, tag in words.tagged(text)]
-            ranks = [(-round(rank * _SCALE), word) for word, rank in text_rank(tagged).items()]
+            ranks = [(-rank * _SCALE, word) for word, rank in text_rank(tagged).items()]
             return rank_words(ranks, top, sum(kept for _, kept in tagged))
 
         return lambda texts: list(map(extract_by_rank, texts))
@@ -72,15 +72,15 @@ def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str
 
     def rank_by_idf(counts: Counter[str]) -> dict[str, int]:
         # jieba divides by the number of words as well; the same for all words of a text, that changes no bit.
-        ranked = [(round(count * weight), word) for word, count in counts.items() if (weight := weights[word]) <= 0]
+        ranked = [(count * weight, word) for word, count in counts.items() if (weight := weights[word]) <= 0]
         return rank_words(ranked, top, sum(counts[word] for _, word in ranked) if top == "auto" else 0)
 
     return lambda texts: list(map(rank_by_idf, words.count_all(texts)))
 
 
-def rank_words(words: list[tuple[int, str]], top: int | str, total: int) -> dict[str, int]:
+def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> dict[str, int]:
     """
-    Return the *top* words by weight, then by code points, with their weights.
+    Return the *top* words by weight, rounded half to even, then by code points, with their weights.
 
     Args:
         words:
@@ -95,10 +95,12 @@ def rank_words(words: list[tuple[int, str]], top: int | str, total: int) -> dict
         least, share, most = AUTO_TOP
         top = min(max(least, total // share), most)
     if len(words) > top:
-        # Numbers alone sort many times as fast as pairs do.
-        last = sorted([weight for weight, _ in words])[top - 1]
+        # Numbers alone sort many times as fast as pairs do. Rounding moves a weight by a half at most, so what it
+        # could put among the first is no more than one unit behind the last of them.
+        last = sorted([weight for weight, _ in words])[top - 1] + 1
         words = [pair for pair in words if pair[0] <= last]
-    return {word: -weight for weight, word in sorted(words)[:top]}
+    rounded = sorted([(round(weight), word) for weight, word in words])
+    return {word: -weight for weight, word in rounded[:top]}
 
 
 def text_rank(words: Iterable[tuple[str, bool]]) -> dict[str, float]:

@@ -97,15 +97,18 @@ class FingerprintPool:
         scheme:
             The scheme.
         workers:
-            Number of processes; ``None`` starts none, and has a thread work on all batches but the first.
+            Number of processes; ``None`` starts none.
+        thread:
+            Whether, without processes, a thread works on all batches but the first.
 
     Raises:
         TypeError: If *workers* is neither an integer nor ``None``.
         InvalidInputError: If *workers* is less than 1.
     """
 
-    def __init__(self, scheme: Scheme, *, workers: int | None = None) -> None:
+    def __init__(self, scheme: Scheme, *, workers: int | None = None, thread: bool = False) -> None:
         self._scheme = scheme
+        self._has_thread = thread
         self._workers = check_workers(workers)
         self._characters = 0
         self._executor: ProcessPoolExecutor | None = None
@@ -154,14 +157,14 @@ class FingerprintPool:
         """
         Have the fingerprints of *texts* computed beside the caller, and return what will hold them.
 
-        The first batch is computed before this returns: whoever has no second one pays for no thread.
+        Without a thread and processes, and for the first batch, they are computed before this returns.
 
         Raises:
             WorkerError: If a process ended before its work was done.
         """
         if self._is_enough(texts):
             return self._send(list(split_texts(texts)))
-        if not self._is_first:
+        if self._has_thread and not self._is_first:
             return Pending([self._own_thread().submit(fingerprints, texts, scheme=self._scheme)])
         self._is_first = False
         done: Future[list[int | None]] = Future()

@@ -250,10 +250,10 @@ class _Batch:
         return len(self.held) >= BATCH_DOCUMENTS or self._characters >= BATCH_CHARACTERS
 
 
-def _each(actions: Iterable[Any], helper: _Helper, workers: int | None) -> Iterator[Any]:
+def _each(actions: Iterable[Any], helper: _Helper, pool: FingerprintPool) -> Iterator[Any]:
     batch = _Batch()
     begun: deque[_Begun] = deque()
-    with FingerprintPool(helper.scheme, workers=workers) as pool:
+    with pool:
         try:
             for position, action in enumerate(actions):
                 if batch.add(helper.prepare(position, action)):
@@ -274,12 +274,11 @@ def _each(actions: Iterable[Any], helper: _Helper, workers: int | None) -> Itera
             yield from helper.finish(begun.popleft())
 
 
-async def _async_each(actions: AsyncIterable[Any], helper: _Helper, workers: int | None) -> AsyncIterator[Any]:
+async def _async_each(actions: AsyncIterable[Any], helper: _Helper, pool: FingerprintPool) -> AsyncIterator[Any]:
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 
     batch, position = _Batch(), 0
     begun: deque[_Begun] = deque()
-    pool = FingerprintPool(helper.scheme, workers=workers)
 
     async def finish(keep: int) -> AsyncIterator[Any]:
         while len(begun) > keep:
@@ -321,6 +320,7 @@ def with_fingerprints(
     on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
+    ahead: bool = ...,
 ) -> AsyncIterator[Any]: ...
 @overload
 def with_fingerprints(
@@ -333,6 +333,7 @@ def with_fingerprints(
     on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
+    ahead: bool = ...,
 ) -> Iterator[Any]: ...
 def with_fingerprints(
     actions: Iterable[Any] | AsyncIterable[Any],
@@ -344,6 +345,7 @@ def with_fingerprints(
     on_partial: OnPartial = "clear",
     on_problem: Callable[[Problem], object] | None = None,
     workers: int | None = None,
+    ahead: bool = True,
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
     Return an iterator over *actions* in which each document carries the fingerprint of its text.
@@ -352,7 +354,7 @@ def with_fingerprints(
     text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
     an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
     that clears the text clears the fields, one that does not touch it leaves them alone. Reads up to 500 actions or a
-    million characters ahead, and holds no more than that; with *workers*, so much for each of them and once more.
+    million characters at once, and once more ahead; with *workers*, so much for each of them.
 
     Args:
         actions:
@@ -373,9 +375,12 @@ def with_fingerprints(
             Called with a :class:`Problem` for each document that goes on without the fingerprint it should have;
             by default a warning is logged.
         workers:
-            Number of processes that compute fingerprints while the bulk helper waits for its server; ``None``: they
-            are computed here, in turn. They are started once there were 4 million characters. A script that uses
-            them begins its work below ``if __name__ == "__main__":``, because each of them imports the script.
+            Number of processes that compute fingerprints; ``None``: this one does. They are started once there were
+            4 million characters. A script that uses them begins its work below ``if __name__ == "__main__":``,
+            because each of them imports the script.
+        ahead:
+            Whether a thread computes the fingerprints of the next 500 actions while the bulk helper waits for its
+            server. ``False`` reads no further than is asked for: for a source that may pause for long.
 
     Returns:
         An iterator (an async iterator for an async iterable) of as many actions, in the same order.
@@ -398,7 +403,7 @@ def with_fingerprints(
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     helper = _Helper(check_text_fields(text_field), chosen, Fields(prefix).prefix, bool(value), on_partial, on_problem)
     if isinstance(actions, AsyncIterable):
-        return _async_each(actions, helper, workers)
+        return _async_each(actions, helper, FingerprintPool(chosen, workers=workers, thread=ahead))
     if isinstance(actions, (str, bytes, Mapping)) or not isinstance(actions, Iterable):
         raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
-    return _each(actions, helper, workers)
+    return _each(actions, helper, FingerprintPool(chosen, workers=workers, thread=ahead))
