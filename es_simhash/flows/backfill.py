@@ -23,6 +23,7 @@ from es_simhash.flows.paging import Hits
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
 from es_simhash.flows.rewrite import CONFLICT, MISSING, UNREADABLE, Place, place_of, rewrite
 from es_simhash.flows.slices import read_slices
+from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import fingerprint_fields
@@ -138,13 +139,15 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
 
 
 def _settings(context: Context, index: Index, options: BackfillOptions) -> Flow[IndexSettings]:
-    """Return the settings of *index*; the first time, add our fields to it."""
+    """Return the settings of *index*; the first time, add our fields to it, or in a dry run say what they would be."""
     try:
         return (yield from read_index_settings(context, index))
     except MappingError as error:
         is_new = all("no index has" in problem or "does not say" in problem for problem in error.problems)
-        if options.dry_run or not is_new or not options.text_field:
+        if not is_new or not options.text_field:
             raise
+    if options.dry_run:
+        return context.believed() or IndexSettings(get_scheme(DEFAULT_SCHEME))
     yield from put_mapping(context, index, None, options.text_field, None, None)
     return (yield from read_index_settings(context, index))
 

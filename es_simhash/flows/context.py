@@ -194,7 +194,7 @@ def agree(answer: Mapping[str, Any], context: Context) -> IndexSettings:
     if not found:
         raise MappingError(
             f"index {shorten(next(iter(sorted(answer))))} has no {context.prefix!r} fields: create it with "
-            "create_index, or add them with put_mapping and backfill it",
+            "create_index, or backfill it and name its text field",
             problems=(f"no index has {context.prefix!r} fields",),
         )
     first = next(iter(found))

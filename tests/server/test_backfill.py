@@ -34,7 +34,10 @@ def test_an_index_without_our_fields(server, index, simhash):
     documents = [*numbered(texts(400)), {"_id": "blank", "body": "…"}]
     put(server, index, documents)
     with pytest.raises(MappingError):
-        list(simhash.backfill(index, text_field="body", dry_run=True))
+        list(simhash.backfill(index))
+    shown = list(simhash.backfill(index, text_field="body", dry_run=True))[-1]
+    assert (shown.total, shown.seen, shown.changed) == (401, 401, 400)
+    assert all("simhash" not in source for source in held(server, index).values())
     reports = list(simhash.backfill(index, text_field="body", page=50, slices=3))
     last = reports[-1]
     assert (last.total, last.seen, last.changed, last.stale, last.failed) == (401, 401, 400, 0, 0)
