@@ -20,7 +20,7 @@ from tests.server.servers import send
 pytestmark = pytest.mark.faults
 
 INDEX = "guarded"
-COPIES = 450  # more than the first page holds, so that reading on is needed
+COPIES = 2_500  # more than the first page holds, so that reading on is needed
 PASSWORD = "Giraffe-19-Lake"  # noqa: S105 - of users of a server that lives as long as these tests
 
 # What each kind of reader may do, in the words of the security plugin: in the cluster, and on the index. The group
