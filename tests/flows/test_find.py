@@ -418,7 +418,7 @@ def test_blocks_without_a_fingerprint_are_told():
 
 def test_a_mapping_without_our_fields_is_refused():
     """With what to do."""
-    with pytest.raises(MappingError, match="put_mapping"):
+    with pytest.raises(MappingError, match="backfill it"):
         look(Index([], mapping={"properties": {"body": {"type": "text"}}}))
 
 
