@@ -179,7 +179,9 @@ def test_the_nearest_of_many(server, index, simhash):
     plan = make_plan(3, (0, 1))
     found = simhash.find_near_dups(index, fingerprint=0, size=3, plan=plan)
     assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
-    assert found.candidates < 20_000
+    version = tuple(map(int, server.version.split(".")[:2]))
+    reads_all = server.product == "opensearch" and version < (3, 3)  # by a scroll, which has no order
+    assert (found.candidates < 20_000) is not reads_all
     found = simhash.find_near_dups(index, fingerprint=0, size=7, plan=plan)
     assert [each.distance for each in found] == [0, 1, 2, 3, 3, 3, 3]
 
