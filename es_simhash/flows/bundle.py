@@ -35,28 +35,35 @@ class Bundle:
 
     lookups: Sequence[Lookup]
 
+    @property
+    def page(self) -> int:
+        """Most hits of the search."""
+        return min(LARGEST_PAGE, sum(each.page for each in self.lookups))
+
     def body(self) -> dict[str, Any]:
         """Return the search body."""
         first = self.lookups[0]
         if len(self.lookups) == 1:
             return first.body()
-        page = min(LARGEST_PAGE, sum(each.page for each in self.lookups))
-        return first.shared_body([each.fingerprint for each in self.lookups], page=page)
+        return first.shared_body([each.fingerprint for each in self.lookups], page=self.page)
 
     def share(self, answer: Any) -> list[Any]:
         """
         Return each lookup's part of the *answer*; ``None`` for each where they have to be asked one by one.
 
-        They have to where there is none, or the search was refused, or did not read everything: a lookup alone knows
-        what to do then. The one lookup of a bundle gets the answer as it is.
+        They have to where there is none, or the search was refused, or did not read everything, or a hit has no
+        fingerprint to tell whose it is: a lookup alone knows what to do then. The one lookup of a bundle gets the
+        answer as it is.
         """
         if len(self.lookups) == 1:
             return [answer]
-        page = min(LARGEST_PAGE, sum(each.page for each in self.lookups))
-        is_answer = isinstance(answer, Mapping) and "error" not in answer
-        if not is_answer or incomplete_reasons(answer) or len(answer["hits"]["hits"]) >= page:
-            return [None] * len(self.lookups)
-        return [{**answer, "hits": {"hits": each.near(answer["hits"]["hits"])}} for each in self.lookups]
+        alone = [None] * len(self.lookups)
+        if not isinstance(answer, Mapping) or "error" in answer or incomplete_reasons(answer):
+            return alone
+        hits = answer["hits"]["hits"]
+        if len(hits) >= self.page or not all(map(self.lookups[0].can_compare, hits)):
+            return alone
+        return [{**answer, "hits": {"hits": each.near(hits)}} for each in self.lookups]
 
 
 def bundles(lookups: Sequence[Lookup]) -> Iterator[Bundle]:

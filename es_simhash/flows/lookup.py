@@ -170,8 +170,10 @@ class Lookup:
 
     def _replan(self) -> None:
         """Choose the plan, by what the server is thought to allow, and the size of the first page with it."""
-        usual = plan_lookup(self.max_distance, landscape=self._landscape, limits=self._limits)
-        self.plan: LookupPlan = check_plan(self._options.plan or usual, self.max_distance)
+        self.plan: LookupPlan = check_plan(
+            self._options.plan or plan_lookup(self.max_distance, landscape=self._landscape, limits=self._limits),
+            self.max_distance,
+        )
         expected = estimate(self.plan, self._landscape).hits
         self.page = int(min(max(2 * expected, SMALLEST_PAGE), LARGEST_PAGE))
 
@@ -203,15 +205,18 @@ class Lookup:
         )
         return max(1, min(fits))
 
+    def can_compare(self, hit: Mapping[str, Any]) -> bool:
+        """Return whether *hit* carries a fingerprint."""
+        return has_fingerprint(hit, prefix=self._context.prefix)
+
     def near(self, hits: Hits) -> list[Mapping[str, Any]]:
-        """Return the *hits* that are this lookup's: near-duplicates, and what has no fingerprint to tell by."""
+        """Return the *hits*, all of which carry a fingerprint, that are within this lookup's distance."""
         name = Fields(self._context.prefix).fingerprint
-        found = []
-        for hit in hits:
-            held = hit.get("fields", {}).get(name)
-            if not held or any((int(each, 16) ^ self._fingerprint).bit_count() <= self.max_distance for each in held):
-                found.append(hit)
-        return found
+        return [
+            hit
+            for hit in hits
+            if any((int(each, 16) ^ self._fingerprint).bit_count() <= self.max_distance for each in hit["fields"][name])
+        ]
 
     def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *fingerprints*, with this lookup's plan and options."""
@@ -290,12 +295,12 @@ class Lookup:
         """Rescore a page of candidates and keep the near-duplicates among them; never enough."""
         yield from ()
         prefix = self._context.prefix
-        broken = [hit for hit in hits if not has_fingerprint(hit, prefix=prefix)]
+        broken = [hit for hit in hits if not self.can_compare(hit)]
         self._reasons |= {
             f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {Fields(prefix).fingerprint}": None
             for hit in broken
         }
-        whole = [hit for hit in hits if has_fingerprint(hit, prefix=prefix)] if broken else hits
+        whole = [hit for hit in hits if self.can_compare(hit)] if broken else hits
         self._candidates += len(hits)
         self._found += rescore(whole, self._fingerprint, max_distance=self.max_distance, prefix=prefix)
         size = self._options.size

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from es_simhash import (
+    IncompleteSearchError,
     SimHashClient,
     build_mapping,
     explain_plan,
@@ -75,6 +76,19 @@ def test_a_shared_search_that_does_not_hold_all(server, index, filled, monkeypat
     plan = make_plan(8, (0, 1, 2))
     many = simhash.find_near_dups_many(index, fingerprints=fingerprints[:30], max_distance=8, plan=plan)
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
+
+
+def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, simhash):
+    """It has the block terms of one of those that share a search: the others are complete all the same."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    far = 2**63 | 2**47 | 2**31 | 2**15
+    broken = fingerprint_fields(far)
+    del broken["simhash"]["fingerprint"], broken["simhash"]["value"]
+    lines = [{"index": {"_index": index, "_id": "near"}}, fingerprint_fields(1), {"index": {"_index": index}}, broken]
+    send_lines(server, lines)
+    first, second = simhash.find_near_dups_many(index, fingerprints=[0, far], max_distance=3, plan=make_plan(3, (0,)))
+    assert ([each.id for each in first], first.complete) == (["near"], True)
+    assert isinstance(second, IncompleteSearchError)
 
 
 def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
