@@ -20,11 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import combinations
 from math import comb
-from typing import Any
-
-import numpy as np
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
@@ -244,67 +240,29 @@ def for_each_block(radii: Radii | tuple[Radii, ...]) -> tuple[Radii, ...]:
     Raises:
         InvalidInputError: If they are neither ints nor a tuple of ints for each of the four blocks.
     """
-    if not radii:
-        return ()
-    every = tuple((radii,) * BLOCKS if all(isinstance(each, int) for each in radii) else radii)
-    if len(every) != BLOCKS or not all(isinstance(each, tuple) for each in every):
+    ints = tuple(each for each in radii if isinstance(each, int))
+    tuples = tuple(each for each in radii if isinstance(each, tuple))
+    if len(ints) == len(radii):
+        return (ints,) * BLOCKS if ints else ()
+    if len(tuples) != len(radii) or len(tuples) != BLOCKS:
         raise InvalidInputError(
             f"radii {shorten(radii)} fit no plan: give ints, or a tuple of ints for each of 4 blocks"
         )
-    return every  # type: ignore[return-value]
+    return tuples
 
 
 @cache
 def _fewest_matches(max_distance: int, radii: tuple[Radii, ...]) -> int:
-    return int(_least(_matches([radii]), max_distance)[0]) if radii else 0
+    from es_simhash.index.matches import count_matches, fewest_matches  # noqa: PLC0415 -- numpy is slow to load
+
+    return int(fewest_matches(count_matches([radii]), max_distance)[0]) if radii else 0
 
 
 @cache
 def _pass_share(radii: tuple[Radii, ...], should_match: int) -> float:
-    return float(_shares(_matches([radii]), np.array([should_match]))[0]) if radii else 1.0
+    from es_simhash.index.matches import count_matches, pass_shares  # noqa: PLC0415 -- numpy is slow to load
 
-
-def _matches(families: list[tuple[Radii, ...]]) -> Any:
-    """Return how many radii reach each distance 0 to 16 of a block: int array (families, blocks, distances)."""
-    distances = np.arange(BLOCK_BITS + 1)
-    kinds = {radii: sum((distances <= radius).astype(int) for radius in radii) for each in families for radii in each}
-    return np.array([[kinds[radii] + 0 * distances for radii in each] for each in families])
-
-
-def _least(matches: Any, max_distance: int) -> Any:
-    """
-    Return, for each family, the fewest matches that block distances adding up to at most *max_distance* can have.
-
-    A dynamic programme over the blocks: ``least[:, spent]`` is the fewest that the blocks so far can have when their
-    distances add up to ``spent``.
-    """
-    families, blocks, distances = matches.shape
-    impossible = blocks * distances
-    least = np.full((families, max_distance + 1), impossible)
-    least[:, 0] = 0
-    for block in range(blocks):
-        following = np.full_like(least, impossible)
-        for distance in range(min(distances, max_distance + 1)):
-            reached = least[:, : max_distance + 1 - distance] + matches[:, block, distance, None]
-            np.minimum(following[:, distance:], reached, out=following[:, distance:])
-        least = following
-    return least.min(axis=1)
-
-
-def _shares(matches: Any, should_match: Any) -> Any:
-    """Return the share of uniformly random fingerprints with at least so many matches, for each family."""
-    families, blocks, distances = matches.shape
-    chance = np.array([comb(BLOCK_BITS, distance) for distance in range(distances)]) / 2**BLOCK_BITS
-    most = int(matches.max())
-    ways = np.zeros((families, blocks * most + 1))
-    ways[:, 0] = 1
-    for block in range(blocks):
-        following = np.zeros_like(ways)
-        for count in range(most + 1):
-            share = (matches[:, block] == count) @ chance
-            following[:, count:] += ways[:, : ways.shape[1] - count] * share[:, None]
-        ways = following
-    return (ways * (np.arange(ways.shape[1]) >= should_match[:, None])).sum(axis=1)
+    return float(pass_shares(count_matches([radii]), [should_match])[0]) if radii else 1.0
 
 
 def make_plan(
@@ -341,15 +299,6 @@ def make_plan(
     return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script, max_terms)
 
 
-@cache
-def _families() -> tuple[list[tuple[Radii, ...]], Any]:
-    """Return the radii that plans may use, one set of them for all blocks or two that share the blocks; and matches."""
-    sets = [radii for count in range(1, MAX_RADIUS + 2) for radii in combinations(range(MAX_RADIUS + 1), count)]
-    mixed = [(one,) * n + (other,) * (BLOCKS - n) for one, other in combinations(sets, 2) for n in range(1, BLOCKS)]
-    families = [*((each,) * BLOCKS for each in sets), *mixed]
-    return families, _matches(families)
-
-
 @lru_cache(maxsize=256)
 def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
     """
@@ -358,12 +307,14 @@ def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
     Not worth a thought is one that another equals or beats in terms, in what passes, and in the number of blocks in
     which what passes is near (which skew multiplies).
     """
-    families, matches = _families()
-    should_match = _least(matches, max_distance)
-    shares = _shares(matches, should_match)
+    from es_simhash.index.matches import families, fewest_matches, pass_shares  # noqa: PLC0415 -- numpy is slow to load
+
+    radii_of_each, matches = families(MAX_RADIUS)
+    should_match = fewest_matches(matches, max_distance)
+    shares = pass_shares(matches, should_match)
     allowed = [
         (_terms(radii), share, _blocks_needed(radii, most), radii)
-        for radii, share, most in zip(families, shares.tolist(), should_match.tolist(), strict=True)
+        for radii, share, most in zip(radii_of_each, shares.tolist(), should_match.tolist(), strict=True)
         if most and _clauses(radii, limits.max_terms) <= limits.max_clauses
     ]
     kept: list[tuple[int, float, int, tuple[Radii, ...]]] = []

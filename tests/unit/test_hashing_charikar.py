@@ -181,7 +181,8 @@ def test_numbers_of_neighbours():
 def test_importing_loads_neither_numpy_nor_jieba():
     """Importing the package, and handling fingerprints, loads no arrays and no dictionary."""
     code = (
-        "import sys, es_simhash, es_simhash.hashing as h; h.to_hex(1); h.block_terms(1); h.get_scheme('keywords');"
+        "import sys, es_simhash.hashing as h; h.to_hex(1); h.block_terms(1); h.get_scheme('keywords');"
+        "from es_simhash import SimHashClient;"
         "slow = ('numpy', 'jieba', 'rjieba', 'selectolax', 'opencc', 'multiprocessing', 'asyncio', 'email');"
         "print([name for name in slow if name in sys.modules])"
     )
