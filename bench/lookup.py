@@ -38,8 +38,12 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.server, self.client, self.planted = serve(
-            options.product, Path(options.folder), options.documents, options.bits
+            options.product, Path(options.folder), options.documents, options.bits, merged=options.merged
         )
+        if options.product == "opensearch":  # Elasticsearch searches several segments at the same time anyway
+            mode = {"search.concurrent_segment_search.mode": "all" if options.slices else None}
+            self.client.indices.put_settings(index=INDEX, body={"index": mode})
+            self.client.cluster.put_settings(body={"transient": {"search.concurrent.max_slice_count": options.slices}})
         self.usual = [each for each in (3, 8, 10) if each in options.distances]
         self.queries = [int(each) for each in self.planted.queries[: options.lookups]]
         self.ours = {"scripts": SimHashClient(self.client), "no scripts": SimHashClient(self.client)}
@@ -232,6 +236,8 @@ def main() -> None:
     parser.add_argument("--folder", required=True, help="where indices are kept between runs")
     parser.add_argument("--documents", type=int, default=4_000_000)
     parser.add_argument("--bits", type=int, default=16)
+    parser.add_argument("--merged", action="store_true", help="an index of one segment")
+    parser.add_argument("--slices", type=int, help="segments searched at the same time (OpenSearch)")
     parser.add_argument("--lookups", type=int, default=40)
     parser.add_argument("--warm", type=float, default=30, help="seconds of lookups before the first measurement")
     parser.add_argument("--distances", type=int, nargs="*", default=DISTANCES)
@@ -253,6 +259,8 @@ def main() -> None:
         ours_at_3 = {name: row["ms"] for name, row in at_3.items() if name != "max_distance"}
         result["plain_over_ours_at_3"] = {name: round(spent / ms, 1) for name, ms in ours_at_3.items()}
         result["throughput"] = [bench.throughput(each) for each in bench.usual[:2]]
+        segments = bench.client.indices.segments(index=INDEX)["indices"][INDEX]["shards"]["0"][0]["segments"]
+        result["segments"] = len(segments)
         stats = bench.client.indices.stats(index=INDEX)["indices"][INDEX]["primaries"]
         result["store_bytes_a_document"] = round(stats["store"]["size_in_bytes"] / options.documents, 1)
         if options.peers:

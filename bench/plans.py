@@ -55,7 +55,9 @@ def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: boo
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return a row for each distance and plan: whole lookups with the plan forced, in turns with empty searches."""
-    server, client, planted = serve(options.product, Path(options.folder), options.documents, options.bits)
+    server, client, planted = serve(
+        options.product, Path(options.folder), options.documents, options.bits, merged=options.merged
+    )
     rows = []
     try:
         queries = [int(each) for each in planted.queries[: options.lookups]]
@@ -93,6 +95,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
                 "product": options.product,
                 "documents": options.documents,
                 "bits": options.bits,
+                "merged": options.merged,
                 "max_distance": plan.max_distance,
                 "radii": plan.radii,
                 "script": plan.script,
@@ -124,7 +127,7 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for position, row in enumerate(rows):
         for scripts in (False, True):
             if row["script"] <= scripts:
-                key = (row["product"], row["bits"], row["max_distance"], scripts)
+                key = (row["product"], row["bits"], row.get("merged", False), row["max_distance"], scripts)
                 cases.setdefault(key, []).append(position)
     best = {key: min(members, key=lambda i: rows[i]["ms"]) for key, members in cases.items()}
 
@@ -168,6 +171,7 @@ def main() -> None:
     measuring.add_argument("--folder", required=True, help="where indices are kept between runs")
     measuring.add_argument("--documents", type=int, default=4_000_000)
     measuring.add_argument("--bits", type=int, default=16)
+    measuring.add_argument("--merged", action="store_true", help="an index of one segment")
     measuring.add_argument("--lookups", type=int, default=20)
     measuring.add_argument("--most", type=int, default=8, help="plans for each size of index, with and without script")
     measuring.add_argument("--warm", type=float, default=30, help="seconds of lookups before the first measurement")

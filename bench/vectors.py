@@ -63,19 +63,24 @@ def plant(documents: int, bits: int, *, seed: int = 7) -> Planted:
     return Planted(found, queries)
 
 
-def serve(product: str, folder: Path, documents: int, bits: int) -> tuple[EmbeddedServer, Any, Planted]:
+def serve(
+    product: str, folder: Path, documents: int, bits: int, *, merged: bool = False
+) -> tuple[EmbeddedServer, Any, Planted]:
     """
     Return a running server whose index holds what :func:`plant` gives, its client, and that.
 
-    The folder keeps the index, so that only the first call fills it.
+    The folder keeps the index, so that only the first call fills it. It has as many segments as writing it left, or
+    one, where it is to be *merged*.
     """
     planted = plant(documents, bits)
-    data = folder / f"{product}-{documents}-{bits}"
+    data = folder / f"{product}-{documents}-{bits}{'-merged' if merged else ''}"
     data.mkdir(parents=True, exist_ok=True)
     server = embedded_server(product, data=data, heap="2g")
     client = connect(server)
     if not (data / "filled").exists():
         fill(client, planted.fingerprints)
+        if merged:
+            client.indices.forcemerge(index=INDEX, max_num_segments=1)
         (data / "filled").touch()
     # Benchmarks ask the same questions again and again, users do not: no answer may come from the cache of filters.
     client.indices.close(index=INDEX)

@@ -157,6 +157,7 @@ class Lookup:
     ) -> None:
         self.max_distance = effective_distance(settings, options)
         self._context = context
+        self._field = Fields(context.prefix).fingerprint
         self._index = index
         self._fingerprint = fingerprint
         self._settings = settings
@@ -207,15 +208,17 @@ class Lookup:
 
     def can_compare(self, hit: Mapping[str, Any]) -> bool:
         """Return whether *hit* carries a fingerprint."""
-        return has_fingerprint(hit, prefix=self._context.prefix)
+        return has_fingerprint(hit, self._field)
 
     def near(self, hits: Hits) -> list[Mapping[str, Any]]:
         """Return the *hits*, all of which carry a fingerprint, that are within this lookup's distance."""
-        name = Fields(self._context.prefix).fingerprint
         return [
             hit
             for hit in hits
-            if any((int(each, 16) ^ self._fingerprint).bit_count() <= self.max_distance for each in hit["fields"][name])
+            if any(
+                (int(each, 16) ^ self._fingerprint).bit_count() <= self.max_distance
+                for each in hit["fields"][self._field]
+            )
         ]
 
     def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
@@ -294,15 +297,13 @@ class Lookup:
     def _take(self, hits: Hits) -> Flow[bool]:
         """Rescore a page of candidates and keep the near-duplicates among them; never enough."""
         yield from ()
-        prefix = self._context.prefix
         broken = [hit for hit in hits if not self.can_compare(hit)]
         self._reasons |= {
-            f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {Fields(prefix).fingerprint}": None
-            for hit in broken
+            f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {self._field}": None for hit in broken
         }
         whole = [hit for hit in hits if self.can_compare(hit)] if broken else hits
         self._candidates += len(hits)
-        self._found += rescore(whole, self._fingerprint, max_distance=self.max_distance, prefix=prefix)
+        self._found += rescore(whole, self._fingerprint, max_distance=self.max_distance, prefix=self._context.prefix)
         size = self._options.size
         if size is not None and len(self._found) > size:
             self._found = heapq.nsmallest(size, self._found, key=_order)

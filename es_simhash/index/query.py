@@ -7,6 +7,7 @@ Pure: no request is made here, and nothing given is changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -19,6 +20,7 @@ from es_simhash.index.plan import (
     LookupPlan,
     check_max_distance,
     check_plan,
+    neighbour_count,
     plan_lookup,
 )
 
@@ -83,10 +85,15 @@ def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields)
     should: list[Query] = []
     columns = zip(*map(split_blocks, fingerprints), strict=True)
     for field, blocks, radii in zip(fields.blocks, columns, plan.radii, strict=True):
+        nearest_first = [neighbour_terms(block, max(radii, default=0)) for block in dict.fromkeys(blocks)]
         for radius in radii:
-            terms = list(dict.fromkeys(term for block in blocks for term in neighbour_terms(block, radius)))
+            terms = _union([each[: neighbour_count(radius)] for each in nearest_first])
             should += [{"terms": {field: part}} for part in _parts(terms, plan.max_terms)]
     return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}
+
+
+def _union(lists: list[list[str]]) -> list[str]:
+    return lists[0] if len(lists) == 1 else list(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def _parts(terms: list[str], size: int) -> list[list[str]]:

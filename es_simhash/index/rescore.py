@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from es_simhash.errors import MappingError
-from es_simhash.hashing import Scheme, from_hex, hamming_distance, to_hex
+from es_simhash.hashing import Scheme, from_hex, to_hex
+from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance
 
@@ -109,11 +110,11 @@ class NearDups(Sequence[NearDup]):
         return len(self.items)
 
 
-def has_fingerprint(hit: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> bool:
+def has_fingerprint(hit: Mapping[str, Any], name: str) -> bool:
     """
-    Return whether *hit* carries a fingerprint that can be compared.
+    Return whether *hit* carries a fingerprint that can be compared, in the docvalue field *name*.
     """
-    return bool(hit.get("fields", {}).get(Fields(prefix).fingerprint))
+    return bool(hit.get("fields", {}).get(name))
 
 
 def rescore(
@@ -145,6 +146,7 @@ def rescore(
 
     Raises:
         MappingError: If a hit carries no fingerprint.
+        TypeError: If an argument has the wrong type.
         InvalidInputError: If max_distance or a fingerprint is out of range.
 
     Examples:
@@ -153,15 +155,16 @@ def rescore(
         [NearDup(id='7', index='news', distance=2, fingerprint=3, source=None, similarity=None, containment=None)]
     """
     check_max_distance(max_distance)
+    wanted = check_fingerprint(fingerprint)
     name = Fields(prefix).fingerprint
     found: dict[tuple[str, str], NearDup] = {}
     for hit in hits:
-        if not has_fingerprint(hit, prefix=prefix):
+        if not has_fingerprint(hit, name):
             raise MappingError(
                 f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {name}: "
                 "ask for the field in docvalue_fields, or backfill the document"
             )
-        distance, value = min((hamming_distance(v, fingerprint), v) for v in map(from_hex, hit["fields"][name]))
+        distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, hit["fields"][name]))
         if distance <= max_distance:
             found[hit["_index"], hit["_id"]] = NearDup(hit["_id"], hit["_index"], distance, value, hit.get("_source"))
     return sorted(found.values(), key=lambda each: (each.distance, each.index, each.id))[:size]
