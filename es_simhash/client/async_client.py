@@ -317,7 +317,7 @@ class AsyncSimHashClient(BaseClient):
         settings: Mapping[str, Any] | None = None,
     ) -> IndexSettings:
         """Create *index* with our fields: see the sync client."""
-        ours = self._settings(scheme, text_field, max_distance, value)
+        ours = self._settings(scheme, text_field, max_distance, value=value)
         return await self._run(manage.create_index(self._context, index, ours, mappings, settings))
 
     async def put_mapping(
@@ -330,7 +330,7 @@ class AsyncSimHashClient(BaseClient):
         value: bool | None = None,
     ) -> list[str]:
         """Add our fields to indices that exist: see the sync client."""
-        return await self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value))
+        return await self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
 
     async def check(self, index: Index) -> list[manage.IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong: see the sync client."""

@@ -60,7 +60,8 @@ class BaseClient:
         scheme: str | Scheme | None,
         text_field: str | Sequence[str],
         max_distance: int | None,
-        value: bool,  # noqa: FBT001
+        *,
+        value: bool,
     ) -> IndexSettings:
         chosen = scheme or self._context.wanted or DEFAULT_SCHEME
         return build_settings(scheme=chosen, text_field=text_field, max_distance=max_distance, value=value)

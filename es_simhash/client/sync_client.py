@@ -612,7 +612,7 @@ class SimHashClient(BaseClient):
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
-        ours = self._settings(scheme, text_field, max_distance, value)
+        ours = self._settings(scheme, text_field, max_distance, value=value)
         return self._run(manage.create_index(self._context, index, ours, mappings, settings))
 
     def put_mapping(
@@ -633,7 +633,7 @@ class SimHashClient(BaseClient):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        return self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value))
+        return self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
 
     def check(self, index: Index) -> list[manage.IndexCheck]:
         """

@@ -148,7 +148,7 @@ def _settings(context: Context, index: Index, options: BackfillOptions) -> Flow[
             raise
     if options.dry_run:
         return context.believed() or IndexSettings(get_scheme(DEFAULT_SCHEME))
-    yield from put_mapping(context, index, None, options.text_field, None, None)
+    yield from put_mapping(context, index, None, options.text_field, None, value=None)
     return (yield from read_index_settings(context, index))
 
 
@@ -339,12 +339,12 @@ class _Work:
             seen: dict[tuple[str, str], int] = {}
 
             def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-                key = seen[place.index, place.id] = self._key(place.index, place.id, found)  # noqa: B023
+                key = seen[place.index, place.id] = self._key(place.index, place.id, found)  # noqa: B023 -- called within this turn
                 text, reason = self._text(found)
                 if reason is not None:
                     self._fail(f"{place.index}/{place.id}: {reason}")
                     self._checkpoint.add([key], keep=False)
-                    del seen[place.index, place.id]  # noqa: B023
+                    del seen[place.index, place.id]  # noqa: B023 -- the same
                     return None
                 fingerprint = None if text is None else self._pool.compute([text])[0]
                 body = self._change(found, fingerprint)

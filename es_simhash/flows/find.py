@@ -29,7 +29,7 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
 
     Cost: one search where the candidates fit on a page; before the first lookup in an index, one request for its
-    mapping, and beyond distance 7 two for its size.
+    mapping, and beyond distance 5 two for its size.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -77,7 +77,7 @@ def survey_for(
 ) -> Flow[Landscape]:
     """Return what the plan of one lookup, or of *many*, is to go by; nothing is asked where the caller names it."""
     if options.plan is not None:
-        return Landscape()
+        return context.recall_landscape(index) or Landscape()
     return (yield from survey(context, index, None if many else effective_distance(settings, options)))
 
 

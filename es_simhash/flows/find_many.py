@@ -148,6 +148,8 @@ def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
 
 def _search_together(lookups: Sequence[Lookup], index: Index, options: Options) -> Flow[list[NearDups | Exception]]:
     """Return the answers of one multi-search, in which several lookups share a search where that is cheaper."""
+    if lookups and lookups[0].expects_many:
+        return (yield from _search_each(lookups))
     answers: list[Mapping[str, Any] | Exception | None] = []
     for bundle, answer in (yield from _multi_search(list(bundles(lookups)), index, options)):
         answers += bundle.share(answer)
@@ -168,6 +170,17 @@ def _search_together(lookups: Sequence[Lookup], index: Index, options: Options) 
                 # A full queue, a small window, a plan that is not allowed: it gets a try of its own.
                 lookup.adapt(answer["error"])
                 outcomes.append((yield from lookup.search()))
+        except Exception as error:  # noqa: BLE001 -- a failed element is a value
+            outcomes.append(error)
+    return outcomes
+
+
+def _search_each(lookups: Sequence[Lookup]) -> Flow[list[NearDups | Exception]]:
+    """Return the answer of each lookup, one after another: the candidates of many at once would fill the memory."""
+    outcomes: list[NearDups | Exception] = []
+    for lookup in lookups:
+        try:
+            outcomes.append((yield from lookup.search()))
         except Exception as error:  # noqa: BLE001 -- a failed element is a value
             outcomes.append(error)
     return outcomes

@@ -9,18 +9,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.paging import Hits, incomplete_reasons, is_window_error, read_pages
+from es_simhash.flows.paging import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
 from es_simhash.flows.protocol import Call, Emit, Flow
-from es_simhash.flows.survey import lessen
+from es_simhash.flows.skim import Skim
+from es_simhash.flows.survey import UNSURVEYED, lessen
 from es_simhash.flows.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
 from es_simhash.index.plan import (
     DEFAULT_MAX_DISTANCE,
+    SKIMMED_FROM,
     Landscape,
     Limits,
     LookupPlan,
@@ -31,16 +34,21 @@ from es_simhash.index.plan import (
     plan_lookup,
 )
 from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.query import build_shared_query, check_filter, check_source
-from es_simhash.index.rescore import NearDup, NearDups, has_fingerprint, rescore
+from es_simhash.index.query import build_holders_query, build_shared_query, check_filter, check_source
+from es_simhash.index.rescore import NearDup, NearDups, held_fingerprints, rescore
 
 __all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance", "usable_limits"]
 
 OnIncomplete = Literal["raise", "return"]
 
 # A page that is not filled costs next to nothing; one that is too small costs the search a second time.
-SMALLEST_PAGE, LARGEST_PAGE = 2_000, 10_000
-NEXT_PAGE = 5_000
+PAGE = 2_000
+# Hits a page where one does not hold all; more than any server takes by default are refused.
+NEXT_PAGE, LARGEST_PAGE = 5_000, 10_000
+# From so many on, the nearest few are found sooner in order of clauses matched, reading no farther than is needed.
+RANKED_FROM = 50_000
+# Fingerprints asked for together, once they are known to be near.
+HOLDERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +183,18 @@ class Lookup:
             self._options.plan or plan_lookup(self.max_distance, landscape=self._landscape, limits=self._limits),
             self.max_distance,
         )
-        expected = estimate(self.plan, self._landscape).hits
-        self.page = int(min(max(2 * expected, SMALLEST_PAGE), LARGEST_PAGE))
+        self.page = PAGE
+        self._expected = 0.0 if self._landscape is UNSURVEYED else estimate(self.plan, self._landscape).hits
 
     @property
     def fingerprint(self) -> int:
         """The fingerprint looked up."""
         return self._fingerprint
+
+    @property
+    def expects_many(self) -> bool:
+        """Whether so many candidates are expected that they are better read in a view of their own."""
+        return self._expected > SKIMMED_FROM
 
     def shareable(self, most: int, *, terms: int, passing: float) -> int:
         """
@@ -208,7 +221,7 @@ class Lookup:
 
     def can_compare(self, hit: Mapping[str, Any]) -> bool:
         """Return whether *hit* carries a fingerprint."""
-        return has_fingerprint(hit, self._field)
+        return bool(held_fingerprints(hit, self._field))
 
     def near(self, hits: Hits) -> list[Mapping[str, Any]]:
         """Return the *hits*, all of which carry a fingerprint, that are within this lookup's distance."""
@@ -244,7 +257,7 @@ class Lookup:
     def search(self) -> Flow[NearDups]:
         """Return the near-duplicates: one search, and the pages after it where one does not hold all candidates."""
         routing = {} if self._options.routing is None else {"routing": self._options.routing}
-        while True:
+        while not self.expects_many:
             try:
                 answer = yield Call("search", {"index": self._index, "body": self.body(), **routing})
             except Exception as error:
@@ -252,6 +265,7 @@ class Lookup:
                     raise
             else:
                 return (yield from self.take_answer(answer))
+        return (yield from self._read_view())
 
     def adapt(self, error: BaseException | Mapping[str, Any]) -> bool:
         """Plan anew after a search was refused; return whether there is another way."""
@@ -277,22 +291,73 @@ class Lookup:
         if reasons and self.adapt({"reasons": reasons}):
             # Some shards refused what others took, and say nothing of the documents there: ask another way.
             return (yield from self.search())
-        if len(hits) < self.page:
-            self._reasons |= dict.fromkeys(reasons)
-            yield from self._take(hits)
-        else:
-            yield from self._read_on()
+        if len(hits) >= self.page:
+            return (yield from self._read_view())
+        self._reasons |= dict.fromkeys(reasons)
+        yield from self._take(hits)
         return self._result()
 
-    def _read_on(self) -> Flow[None]:
-        """Read all candidates in one view of the index, or, if few are wanted, the best until no better can come."""
-        ranked = self._options.size is not None and not self.plan.is_scan
-        body = self.body(ranked=ranked)
-        handle = self._take_ranked if ranked else self._take
-        reasons = yield from read_pages(
-            self._index, body, handle, page=NEXT_PAGE, routing=self._options.routing, ranked=ranked
+    def _read_view(self) -> Flow[NearDups]:
+        """Return the near-duplicates, read page by page in one view of the index."""
+        while True:
+            self._found, self._candidates = [], 0
+            try:
+                reasons = yield from self._read_pages()
+            except Exception as error:
+                if not self.adapt(error):
+                    raise
+            else:
+                if not (reasons and self.adapt({"reasons": reasons})):
+                    self._reasons |= dict.fromkeys(reasons)
+                    return self._result()
+
+    def _read_pages(self) -> Flow[list[str]]:
+        """Read all candidates, or, if few are wanted of very many, the best until no better can come."""
+        skimmable = SKIMMED_FROM < self._expected <= RANKED_FROM
+        ranked = self._options.size is not None and not self.plan.is_scan and not skimmable
+        # What a script lets through is near, and has to be read whole anyway.
+        passes = None if ranked or self.plan.script else self._passes()
+        return (
+            yield from read_pages(
+                self._index,
+                self.body(ranked=ranked),
+                self._take_ranked if ranked else self._take,
+                page=NEXT_PAGE,
+                routing=self._options.routing,
+                ranked=ranked,
+                passes=passes,
+            )
         )
-        self._reasons |= dict.fromkeys(reasons)
+
+    def _passes(self) -> Passes:
+        """Yield what to read, instead of all candidates with all that hits carry, to find the same."""
+        skim = Skim(self._fingerprint, self.max_distance, self._field)
+        body = self.body() | {"stored_fields": "_none_"}
+        del body["_source"]  # refused beside it
+        yield Pass(body, skim.note, LARGEST_PAGE)
+        self._candidates = skim.candidates
+        options = self._options
+        for part in skim.parts(options.size, min(HOLDERS, self._limits.max_terms)):
+            body = build_holders_query(
+                part,
+                filter=options.filter,
+                exclude_ids=options.exclude_ids,
+                prefix=self._context.prefix,
+                source=options.source,
+            )
+            yield Pass(body, partial(self._take_part, part, skim), NEXT_PAGE)
+        if not skim.is_whole:
+            # A document with a fingerprint and no block terms, or the other way round: that needs a closer look.
+            self._candidates = 0
+            yield Pass(self.body(), self._take, NEXT_PAGE)
+
+    def _take_part(self, part: frozenset[int], skim: Skim, hits: Hits) -> Flow[bool]:
+        """Keep the documents that hold a fingerprint of *part*, which are near; never enough."""
+        yield from ()
+        held = [each for each in self._rescore(filter(self.can_compare, hits)) if each.fingerprint in part]
+        skim.tick_off(held)
+        self._keep(held)
+        return False
 
     def _take(self, hits: Hits) -> Flow[bool]:
         """Rescore a page of candidates and keep the near-duplicates among them; never enough."""
@@ -303,11 +368,18 @@ class Lookup:
         }
         whole = [hit for hit in hits if self.can_compare(hit)] if broken else hits
         self._candidates += len(hits)
-        self._found += rescore(whole, self._fingerprint, max_distance=self.max_distance, prefix=self._context.prefix)
+        self._keep(self._rescore(whole))
+        return False
+
+    def _rescore(self, hits: Iterable[Mapping[str, Any]]) -> list[NearDup]:
+        return rescore(hits, self._fingerprint, max_distance=self.max_distance, prefix=self._context.prefix)
+
+    def _keep(self, found: list[NearDup]) -> None:
+        """Keep *found*, or the nearest of it and of what is held, if the caller wants no more than some."""
+        self._found += found
         size = self._options.size
         if size is not None and len(self._found) > size:
             self._found = heapq.nsmallest(size, self._found, key=_order)
-        return False
 
     def stream(self) -> Flow[None]:
         """Emit near-duplicates as their pages are read."""

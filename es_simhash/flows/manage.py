@@ -98,7 +98,8 @@ def put_mapping(
     scheme: str | Scheme | None,
     text_field: str | Sequence[str],
     max_distance: int | None,
-    value: bool | None,  # noqa: FBT001
+    *,
+    value: bool | None,
 ) -> Flow[list[str]]:
     """
     Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed.

@@ -8,18 +8,33 @@ caller's business.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 
-__all__ = ["incomplete_reasons", "order_without_ties", "read_pages"]
+__all__ = ["Pass", "Passes", "incomplete_reasons", "order_without_ties", "read_pages"]
 
 logger = logging.getLogger("es_simhash")
 
 Hits = Sequence[Mapping[str, Any]]
 Handle = Callable[[Hits], Flow[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """
+    Something to read in a view: a search body, what is done with its hits, and how many make a page.
+    """
+
+    body: Mapping[str, Any]
+    handle: Handle
+    page: int
+
+
+Passes = Iterable[Pass]
 
 KEEP_ALIVE = "5m"
 
@@ -55,6 +70,7 @@ def read_pages(
     page: int,
     routing: str | None = None,
     ranked: bool = False,
+    passes: Passes | None = None,
 ) -> Flow[list[str]]:
     """
     Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
@@ -73,6 +89,9 @@ def read_pages(
             Routing value that restricts the search to a shard.
         ranked:
             Whether the hits with the highest score come first, where the server can do that.
+        passes:
+            What to read, one after another, instead of *body* where the server keeps one view of the index for all of
+            it; each is asked for when the one before has been read.
 
     Returns:
         Reasons as :func:`incomplete_reasons` gives them, each once.
@@ -87,7 +106,7 @@ def read_pages(
         # No point in time here, or no right to one; a missing index fails again below, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)
     if opened is not None:
-        reasons = yield from _read_point_in_time(opened, body, handle, page, ranked=ranked)
+        reasons = yield from _read_point_in_time(opened, passes or [Pass(body, handle, page)], ranked=ranked)
         if reasons is not None:
             return reasons
     return (yield from _read_scroll(index, body, handle, page, options))
@@ -102,46 +121,61 @@ def order_without_ties(opened: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"_shard_doc": "asc"}, *([{"_index": "asc"}] if "pit_id" in opened else [])]
 
 
-def _read_point_in_time(
-    opened: Mapping[str, Any], body: Mapping[str, Any], handle: Handle, page: int, *, ranked: bool
-) -> Flow[list[str] | None]:
+class _View:
+    """A point in time, what may be missing from it, and how many hits it gives at once."""
+
+    def __init__(self, opened: Mapping[str, Any]) -> None:
+        self.is_opensearch = "pit_id" in opened
+        self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
+        self.largest_page = 2**31 - 1
+        self.reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
+
+    def close(self) -> Call:
+        body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
+        return Call("close_point_in_time", {"body": body})
+
+
+def _read_point_in_time(opened: Mapping[str, Any], passes: Passes, *, ranked: bool) -> Flow[list[str] | None]:
     """Read on in the point in time *opened*; ``None`` where the server cannot keep an order in it."""
-    is_opensearch = "pit_id" in opened
-    pit = opened["pit_id"] if is_opensearch else opened["id"]
-    reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
+    view = _View(opened)
     order = [*([{"_score": "desc"}] if ranked else []), *order_without_ties(opened)]
-    after: Any = None
     try:
-        while True:
-            request = {
-                **body,
-                "size": page,
-                "pit": {"id": pit, "keep_alive": KEEP_ALIVE},
-                "sort": order,
-            } | ({} if after is None else {"search_after": after})
-            try:
-                answer = yield Call("search", {"body": request})
-            except Exception as error:
-                if is_window_error(error) and page > 1:
-                    page = max(1, page // 2)
-                    continue
-                if status_of(error) == 400 and "_shard_doc" in error_text(error) and after is None:
-                    return None  # OpenSearch before 3.3
-                raise
-            pit = answer.get("pit_id", pit)
-            failed = incomplete_reasons(answer)
-            if page > 1 and is_window_error({"reasons": failed}):  # of one of several indices
-                page = max(1, page // 2)
-                continue
-            reasons |= dict.fromkeys(failed)
-            hits = answer["hits"]["hits"]
-            enough = yield from handle(hits)
-            if enough or len(hits) < page:
-                return list(reasons)
-            after = hits[-1]["sort"]
+        for each in passes:
+            if not (yield from _read_pass(view, each, order)):
+                return None
+        return list(view.reasons)
     finally:
-        body_of_close = {"pit_id": [pit]} if is_opensearch else {"id": pit}
-        yield from _give_back(Call("close_point_in_time", {"body": body_of_close}))
+        yield from _give_back(view.close())
+
+
+def _read_pass(view: _View, wanted: Pass, order: list[dict[str, str]]) -> Flow[bool]:
+    """Give what is *wanted* of the *view* to its handle; return whether the server can keep the *order* there."""
+    after: Any = None
+    while True:
+        page = min(wanted.page, view.largest_page)
+        request = {**wanted.body, "size": page, "pit": {"id": view.pit, "keep_alive": KEEP_ALIVE}, "sort": order}
+        if after is not None:
+            request["search_after"] = after
+        try:
+            answer = yield Call("search", {"body": request})
+        except Exception as error:
+            if is_window_error(error) and page > 1:
+                view.largest_page = max(1, page // 2)
+                continue
+            if status_of(error) == 400 and "_shard_doc" in error_text(error) and after is None:
+                return False  # OpenSearch before 3.3
+            raise
+        view.pit = answer.get("pit_id", view.pit)
+        failed = incomplete_reasons(answer)
+        if page > 1 and is_window_error({"reasons": failed}):  # of one of several indices
+            view.largest_page = max(1, page // 2)
+            continue
+        view.reasons |= dict.fromkeys(failed)
+        hits = answer["hits"]["hits"]
+        enough = yield from wanted.handle(hits)
+        if enough or len(hits) < page:
+            return True
+        after = hits[-1]["sort"]
 
 
 def _read_scroll(

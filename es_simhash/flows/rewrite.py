@@ -106,7 +106,7 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
     return outcomes
 
 
-def _read(places: Sequence[Place], source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:  # noqa: FBT001
+def _read(places: Sequence[Place], source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:  # noqa: FBT001 -- the servers' own word
     if not places:
         return []
     wanted = source if isinstance(source, bool) else list(source)

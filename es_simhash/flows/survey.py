@@ -19,12 +19,12 @@ from es_simhash.hashing import BLOCK_BITS
 from es_simhash.index.fields import Fields
 from es_simhash.index.plan import Landscape, Limits
 
-__all__ = ["lessen", "survey"]
+__all__ = ["UNSURVEYED", "lessen", "survey"]
 
 SAMPLE = 40
 # Up to this distance the plan for a large and skewed index costs a small and even one next to nothing.
 UNSURVEYED_DISTANCE = 5
-LARGE_AND_SKEWED = Landscape(documents=64_000_000, density=32.0)
+UNSURVEYED = Landscape(documents=64_000_000, density=32.0)
 
 _EXPENSIVE = "allow_expensive_queries"
 _ALLOWED = re.compile(r"(?:maximum of|is set to|limit of) \[?(\d+)")
@@ -38,7 +38,7 @@ def survey(context: Context, index: Index, max_distance: int | None = None, *, a
     *max_distance* at which the size of the index decides little. A failure to learn is no failure of the lookup.
     """
     if max_distance is not None and max_distance <= UNSURVEYED_DISTANCE:
-        return LARGE_AND_SKEWED
+        return UNSURVEYED
     known = None if again else context.recall_landscape(index)
     if known is None:
         try:

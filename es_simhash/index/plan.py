@@ -343,8 +343,10 @@ def _blocks_needed(radii: tuple[Radii, ...], should_match: int) -> int:
 
 # Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/lookup.md. A term is
 # looked up in each of eight segments; postings are read whole; a check is one document's; a hit is fetched, sent and
-# rescored. Only their proportions decide.
-PER_THOUSAND = {"terms": 6.5, "postings": 0.02, "checks": 0.1, "hits": 36.0}
+# rescored, and one that is skimmed comes without its id. Only their proportions decide.
+PER_THOUSAND = {"terms": 6.5, "postings": 0.02, "checks": 0.1, "hits": 36.0, "skimmed": 6.0}
+# From so many hits on, it pays to read their fingerprints first, and the ids of what is near after that.
+SKIMMED_FROM = 300
 
 
 def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
@@ -358,7 +360,13 @@ def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
     )
     hits = 0.0 if plan.script else passing
     checks = passing if plan.script else 0.0
-    thousands = {"terms": plan.terms, "postings": postings, "checks": checks, "hits": hits}
+    thousands = {
+        "terms": plan.terms,
+        "postings": postings,
+        "checks": checks,
+        "hits": min(hits, SKIMMED_FROM),
+        "skimmed": max(hits - SKIMMED_FROM, 0.0),
+    }
     cost = sum(PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
     return PlanEstimate(plan, postings, passing, hits, cost)
 

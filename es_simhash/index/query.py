@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
+from es_simhash.hashing import block_terms, neighbour_terms, split_blocks, to_hex
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import (
     DEFAULT_MAX_DISTANCE,
@@ -24,7 +24,15 @@ from es_simhash.index.plan import (
     plan_lookup,
 )
 
-__all__ = ["build_query", "build_query_of", "build_shared_query", "candidate_clauses", "check_filter", "check_source"]
+__all__ = [
+    "build_holders_query",
+    "build_query",
+    "build_query_of",
+    "build_shared_query",
+    "candidate_clauses",
+    "check_filter",
+    "check_source",
+]
 
 Query = dict[str, Any]
 
@@ -189,9 +197,44 @@ def build_shared_query(
     """
     for each in fingerprints:
         to_hex(each)  # checks type and range
+    clauses = candidate_clauses(fingerprints, plan, prefix=prefix)
+    return _body(clauses, filter, exclude_ids, prefix=prefix, size=size, source=source)
+
+
+def build_holders_query(
+    fingerprints: Iterable[int],
+    *,
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    exclude_ids: Iterable[str] = (),
+    prefix: str = DEFAULT_PREFIX,
+    size: int = 1000,
+    source: bool | Sequence[str] = False,
+) -> Query:
+    """
+    Return the search body whose hits are all documents with one of *fingerprints*, and a few that mix their blocks.
+
+    Arguments and errors are those of :func:`build_query`.
+    """
+    columns = zip(*map(block_terms, fingerprints), strict=True)
+    clauses = [
+        {"terms": {field: sorted(set(terms))}} for field, terms in zip(Fields(prefix).blocks, columns, strict=True)
+    ]
+    return _body(clauses, filter, exclude_ids, prefix=prefix, size=size, source=source)
+
+
+def _body(
+    clauses: list[Query],
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
+    exclude_ids: Iterable[str],
+    *,
+    prefix: str,
+    size: int,
+    source: bool | Sequence[str],
+) -> Query:
+    """Return the search body for what matches the *clauses* and the caller's wishes."""
     if isinstance(exclude_ids, (str, bytes)):
         raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
-    query: Query = {"filter": [*candidate_clauses(fingerprints, plan, prefix=prefix), *check_filter(filter)]}
+    query: Query = {"filter": [*clauses, *check_filter(filter)]}
     if excluded := [str(each) for each in exclude_ids]:
         query["must_not"] = [{"ids": {"values": excluded}}]
     return {

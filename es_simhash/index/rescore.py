@@ -110,11 +110,12 @@ class NearDups(Sequence[NearDup]):
         return len(self.items)
 
 
-def has_fingerprint(hit: Mapping[str, Any], name: str) -> bool:
+def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     """
-    Return whether *hit* carries a fingerprint that can be compared, in the docvalue field *name*.
+    Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none.
     """
-    return bool(hit.get("fields", {}).get(name))
+    held: Sequence[str] = hit.get("fields", {}).get(name) or ()
+    return held
 
 
 def rescore(
@@ -159,12 +160,13 @@ def rescore(
     name = Fields(prefix).fingerprint
     found: dict[tuple[str, str], NearDup] = {}
     for hit in hits:
-        if not has_fingerprint(hit, name):
+        held = held_fingerprints(hit, name)
+        if not held:
             raise MappingError(
                 f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {name}: "
                 "ask for the field in docvalue_fields, or backfill the document"
             )
-        distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, hit["fields"][name]))
+        distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, held))
         if distance <= max_distance:
             found[hit["_index"], hit["_id"]] = NearDup(hit["_id"], hit["_index"], distance, value, hit.get("_source"))
     return sorted(found.values(), key=lambda each: (each.distance, each.index, each.id))[:size]

@@ -9,7 +9,6 @@ from es_simhash import (
     MappingError,
     SchemeMismatchError,
     build_mapping,
-    fingerprint_fields,
     get_scheme,
 )
 from es_simhash.engine.drivers import stream
@@ -20,75 +19,10 @@ from es_simhash.flows.find_of import find_of
 from es_simhash.flows.lookup import NEXT_PAGE, Options
 from es_simhash.index.plan import Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
+from tests.flows.index_by_hand import WHOLE, Index, look
 
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
 MANY = NEXT_PAGE + 503
-WHOLE = {"total": 1, "successful": 1, "failed": 0}
-
-
-def hit(number, fingerprint):
-    value = fingerprint_fields(fingerprint)["simhash"]["fingerprint"]
-    return {"_index": "i", "_id": str(number), "fields": {"simhash.fingerprint": [value]}, "sort": [number]}
-
-
-class Index:
-    """Answers calls as an index does that holds *fingerprints*."""
-
-    def __init__(self, fingerprints, *, window=10_000, has_shard_doc=True, mapping=None, has_pit=True):
-        self.hits = [hit(n, each) for n, each in enumerate(fingerprints)]
-        self.window = window
-        self.has_shard_doc = has_shard_doc
-        self.has_pit = has_pit
-        self.mapping = mapping or build_mapping()
-        self.shards = [WHOLE]
-        self.open = set()
-
-    def __call__(self, call):
-        # Else a cancellation before the answer would leave open what nobody knows of.
-        assert call.opens == (call.api == "open_point_in_time" or "scroll" in call.arguments)
-        return getattr(self, call.api)(**call.arguments)
-
-    def get_mapping(self, index):
-        return {"i": {"mappings": self.mapping}}
-
-    def search(self, body, index=None, scroll=None):
-        if scroll and body.get("track_total_hits", True) is not True:
-            return ServerError(400, "disabling [track_total_hits] is not allowed in a scroll context")
-        if body["size"] > self.window:
-            return ServerError(400, "Result window is too large, from + size must be ... [index.max_result_window]")
-        if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
-            return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")
-        after = body.get("search_after", [-1])[0]
-        hits = [each for each in self.hits if each["sort"][0] > after][: body["size"]]
-        shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
-        answer = {"_shards": shards, "timed_out": False, "hits": {"total": {"value": len(self.hits)}, "hits": hits}}
-        if scroll:
-            self.open.add("scroll")
-            self.rest = self.hits[len(hits) :]
-            self.page = body["size"]
-            answer["_scroll_id"] = "s"
-        return answer
-
-    def scroll(self, body):
-        hits, self.rest = self.rest[: self.page], self.rest[self.page :]
-        return {"_shards": WHOLE, "timed_out": False, "hits": {"hits": hits}, "_scroll_id": "s"}
-
-    def clear_scroll(self, body):
-        self.open.discard("scroll")
-        return {}
-
-    def open_point_in_time(self, index, keep_alive):
-        if not self.has_pit:
-            return ServerError(405, "no")
-        self.open.add("pit")
-        return {"id": "p", "_shards": WHOLE}
-
-    def close_point_in_time(self, body):
-        self.open.discard("pit")
-        return {}
-
-    def msearch(self, body):
-        return {"responses": [{**self.search(line), "status": 200} for line in body[1::2]]}
 
 
 def scored(hits, body):
@@ -99,12 +33,6 @@ def scored(hits, body):
         terms = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)}
         each["_score"] = sum(terms[field] in values for part in must for field, values in part["terms"].items())
     return sorted(hits, key=lambda each: (-each["_score"], each["sort"]))
-
-
-def look(index, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
-    context = context or Context()
-    flow = find(context, "i", None, fingerprint, Options(**options))
-    return drive(flow, index, fail_at=fail_at, failure=failure)
 
 
 def test_one_search_when_candidates_fit():
@@ -559,10 +487,11 @@ def test_one_refused_for_load_is_searched_alone():
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return answers
 
-    options = Options(max_distance=64, plan=make_plan(64, ()))
-    found, calls, _ = drive(find_many(Context(), "i", ["a text", "another"], None, options), Busy([0]))
+    options = Options(max_distance=3, plan=make_plan(3, (0,)))
+    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1], options), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
-    assert [call.api for call in calls] == ["get_mapping", "msearch", "search"]
+    # Together, then each for itself, and then the refused one alone.
+    assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]
 
 
 class ById(Index):

@@ -91,6 +91,33 @@ def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, 
     assert isinstance(second, IncompleteSearchError)
 
 
+@pytest.mark.parametrize("max_distance", [3, 20, 64])
+def test_many_candidates_are_skimmed(server, index, simhash, max_distance):
+    """A scan reads fingerprints first, then what is near: also what has no block terms, and all that hits carry."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(700)
+    fill(server, index, fingerprints)
+    wanted = fingerprints[5]
+    bare = {"simhash": {"fingerprint": fingerprint_fields(wanted)["simhash"]["fingerprint"]}, "title": "bare"}
+    send_lines(server, [{"index": {"_index": index, "_id": "bare"}}, bare])
+    plan = make_plan(max_distance, ())
+    asked = {"fingerprint": wanted, "max_distance": max_distance, "plan": plan}
+    expected = sorted([*truth(fingerprints, wanted, max_distance), (0, "bare")])
+    found = simhash.find_near_dups(index, **asked, source=["title"])
+    assert (answer_of(found), found.complete, found.candidates) == (expected, True, 701)
+    assert next(each for each in found if each.id == "bare").source == {"title": "bare"}
+    assert answer_of(simhash.find_near_dups(index, **asked, size=3)) == expected[:3]
+    without = simhash.find_near_dups(
+        index, **asked, exclude_ids=["bare"], filter={"exists": {"field": "simhash.block0"}}
+    )
+    assert answer_of(without) == truth(fingerprints, wanted, max_distance)
+    many = simhash.find_near_dups_many(
+        index, fingerprints=[wanted, wanted ^ 2**64 - 1], max_distance=max_distance, plan=plan, exclude_ids=["bare"]
+    )
+    opposite = truth(fingerprints, wanted ^ 2**64 - 1, max_distance)
+    assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
+
+
 def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
     """And a document without the copy for scripts is judged by the client all the same."""
     simhash, (server, index) = SimHashClient(opensearch_client), opensearch_index

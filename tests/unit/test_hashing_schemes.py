@@ -32,7 +32,7 @@ def test_schemes_are_values():
     """A scheme is frozen, hashable, picklable, and equal by what decides the bits."""
     scheme = get_scheme("shingles", size=5)
     assert {scheme: 1}[get_scheme("shingles-2", size=5)] == 1
-    assert pickle.loads(pickle.dumps(scheme)) == scheme  # noqa: S301
+    assert pickle.loads(pickle.dumps(scheme)) == scheme  # noqa: S301 -- pickled in this line
     assert scheme != get_scheme("shingles")
     assert str(scheme) == "shingles-2(size=5)"
     with pytest.raises(AttributeError):

@@ -281,7 +281,7 @@ def test_policy_that_verifies():
     assert policy({"body": OTHER}, old) == "write"
     assert policy({"body": EDITED}, NearDup("1", "i", 0, 0)) == "write"
     assert policy({"body": 5}, old) == "write"
-    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 -- pickled in this line
     for arguments in ({"then": "write"}, {"similarity": 2}, {"text_field": ""}):
         with pytest.raises(InvalidInputError):
             IfSimilar(**({"text_field": "body"} | arguments))

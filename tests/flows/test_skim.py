@@ -1,0 +1,178 @@
+"""Many candidates: their fingerprints are read first, and then, in the same view, the documents that are near."""
+
+import pytest
+
+from es_simhash import IncompleteSearchError
+from es_simhash.flows.context import Context
+from es_simhash.flows.find_many import find_many
+from es_simhash.flows.lookup import Options
+from es_simhash.index.plan import Landscape, Limits, make_plan
+from tests.flows.by_hand import ServerError, drive
+from tests.flows.index_by_hand import WHOLE, Index, look
+
+FAR = 2**64 - 1
+SCAN = {"max_distance": 8, "plan": make_plan(8, ())}  # of a million documents, as far as anyone knows
+
+
+def searches(calls):
+    """Return the bodies of the searches among *calls*."""
+    return [call.arguments["body"] for call in calls if call.api == "search"]
+
+
+def test_only_what_is_near_is_read_whole():
+    """Candidates come without ids, what is near a second time with them, out of one view."""
+    index = Index([0, FAR, 3, 3, FAR])
+    found, calls, _ = look(index, source=["title"], filter={"term": {"lang": "zh"}}, exclude_ids=["9"], **SCAN)
+    assert [(each.id, each.distance) for each in found] == [("0", 0), ("2", 2), ("3", 2)]
+    assert (found.candidates, found.complete) == (5, True)
+    assert not index.open
+    first, second = searches(calls)
+    assert first["stored_fields"] == "_none_"
+    assert "_source" not in first
+    assert second["_source"] == ["title"]
+    assert {"terms": {"simhash.block3": ["0000", "0003"]}} in second["query"]["bool"]["filter"]
+    for body in (first, second):
+        assert {"term": {"lang": "zh"}} in body["query"]["bool"]["filter"]
+        assert body["query"]["bool"]["must_not"] == [{"ids": {"values": ["9"]}}]
+        assert body["pit"]["id"] == "p"
+
+
+def test_nothing_near_is_one_search():
+    """There is nothing to read a second time."""
+    found, calls, _ = look(Index([FAR] * 7), **SCAN)
+    assert (len(found), found.candidates, len(searches(calls))) == (0, 7, 1)
+
+
+@pytest.mark.parametrize("options", [{"has_pit": False}, {"has_shard_doc": False}])
+def test_without_a_view_candidates_are_read_whole(options):
+    """A scroll answers one search only."""
+    index = Index([0, FAR, 3], **options)
+    found, _, _ = look(index, **SCAN)
+    assert [each.id for each in found] == ["0", "2"]
+    assert (found.candidates, found.complete) == (3, True)
+    assert not index.open
+
+
+def test_pages_of_both_passes_fit_the_window():
+    """What was learnt of the window in the first pass holds for the second."""
+    index = Index([0] * 50 + [FAR] * 50, window=9)
+    found, calls, _ = look(index, **SCAN)
+    assert (len(found), found.candidates) == (50, 100)
+    refused = [body for body in searches(calls) if body["size"] > 9]
+    assert all("stored_fields" in body for body in refused)
+
+
+def test_of_the_nearest_few_no_more_is_read_than_their_distance_takes():
+    """All at the distance of the last one are read, so that the order among them does not depend on the plan."""
+    found, calls, _ = look(Index([0, 1, 2, 4, 3, 7]), size=2, **SCAN)
+    assert [(each.id, each.distance) for each in found] == [("0", 0), ("1", 1)]
+    wanted = searches(calls)[-1]["query"]["bool"]["filter"]
+    assert {"terms": {"simhash.block3": ["0000", "0001", "0002", "0004"]}} in wanted
+
+
+def test_near_fingerprints_are_asked_for_in_parts(monkeypatch):
+    """And a document that mixes the blocks of two parts is found once."""
+    monkeypatch.setattr("es_simhash.flows.lookup.HOLDERS", 2)
+    fingerprints = [0, 1, 1 << 48, 1 | 1 << 48, 3]
+    found, calls, _ = look(Index(fingerprints), **SCAN)
+    assert sorted(each.id for each in found) == ["0", "1", "2", "3", "4"]
+    assert len(found.items) == 5
+    assert len(searches(calls)) == 1 + 3
+
+
+def test_what_has_no_block_terms_is_read_all_the_same():
+    """A scan finds documents with a fingerprint only; asking by blocks would lose them."""
+
+    class Blockless(Index):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if "'terms'" in str(body):
+                answer["hits"]["hits"] = [each for each in answer["hits"]["hits"] if each["_id"] != "1"]
+            return answer
+
+    found, calls, _ = look(Blockless([0, 0, FAR]), **SCAN)
+    assert [each.id for each in found] == ["0", "1"]
+    assert (found.candidates, found.complete) == (3, True)
+    assert len(searches(calls)) == 3
+
+
+def test_a_candidate_without_a_fingerprint_is_named():
+    """It is read again, to be named."""
+    index = Index([0, 0])
+    del index.hits[1]["fields"]
+    with pytest.raises(IncompleteSearchError, match=r"document '1' of 'i' .* no simhash.fingerprint") as caught:
+        look(index, **SCAN)
+    assert [each.id for each in caught.value.results] == ["0"]
+
+
+def test_a_document_with_several_fingerprints_counts_with_the_nearest():
+    """As it does on a single page."""
+    index = Index([FAR])
+    index.hits[0]["fields"]["simhash.fingerprint"] += ["0" * 15 + "3", "0" * 15 + "1"]
+
+    class Several(Index):
+        def search(self, body, index=None, scroll=None):
+            return super().search({**body, "query": {}}, index, scroll)
+
+    several = Several([])
+    several.hits = index.hits
+    found, _, _ = look(several, **SCAN)
+    assert [(each.id, each.distance) for each in found] == [("0", 1)]
+
+
+def test_a_list_refused_in_the_second_pass_is_asked_for_in_parts():
+    """The scan before it held no terms, and could not know; nothing is counted twice."""
+
+    class ShortLists(Index):
+        def search(self, body, index=None, scroll=None):
+            lists = [values for part in body["query"]["bool"]["filter"] for values in part.get("terms", {}).values()]
+            if any(len(values) > 2 for values in lists):
+                return ServerError(400, "has exceeded the allowed maximum of [2]. [index.max_terms_count]")
+            return super().search(body, index, scroll)
+
+    context = Context()
+    context.learn_landscape("i", Landscape(1_000_000))
+    context.learn_limits("i", Limits(scripts=False))
+    found, _, _ = look(ShortLists([0, 1, 2, 3] * 100), max_distance=40, context=context)
+    assert len(found) == 400
+    assert (found.candidates, found.complete) == (400, True)
+
+
+def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
+    """Each is read in a view of its own, and one that fails does not sink the others."""
+
+    class Failing(Index):
+        failures = 1
+
+        def search(self, body, index=None, scroll=None):
+            if self.failures:
+                self.failures = 0
+                return ServerError(500, "no")
+            return super().search(body, index, scroll)
+
+    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1], Options(**SCAN)), Failing([0, FAR]))
+    assert isinstance(found[0], ServerError)
+    assert [each.id for each in found[1]] == ["0"]
+    assert "msearch" not in [call.api for call in calls]
+
+
+@pytest.mark.parametrize("failure", [ServerError(500, "no"), KeyboardInterrupt()], ids=["server", "ctrl-c"])
+def test_a_failure_at_any_request_leaves_nothing_open(failure):
+    """The view is closed whatever happens in it."""
+    for fail_at in range(1, 5):
+        index = Index([0, 3, FAR])
+        try:
+            found, _, _ = look(index, fail_at=fail_at, failure=failure, **SCAN)
+        except (ServerError, KeyboardInterrupt):
+            pass
+        else:
+            assert len(found) == 2  # a view that could not be closed expires
+        assert not index.open or fail_at == 4
+
+
+def test_a_shard_that_fails_in_the_second_pass_is_noticed():
+    """Some of what is near may not have been read."""
+    index = Index([0, 3])
+    index.shards = [WHOLE, {"total": 2, "failed": 1, "failures": [{"reason": {"type": "x", "reason": "y"}}]}]
+    with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
+        look(index, **SCAN)
