@@ -15,7 +15,7 @@ from typing import Any, Literal
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.paging import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
-from es_simhash.flows.protocol import Call, Emit, Flow
+from es_simhash.flows.protocol import Call, Emit, Flow, error_text, status_of
 from es_simhash.flows.skim import Skim
 from es_simhash.flows.survey import UNSURVEYED, lessen
 from es_simhash.flows.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
@@ -174,6 +174,7 @@ class Lookup:
         self._found: list[NearDup] = []
         self._reasons: dict[str, None] = {}
         self._candidates = 0
+        self._skims = True
         self._limits = usable_limits(context, index, settings)
         self._replan()
 
@@ -304,19 +305,25 @@ class Lookup:
             try:
                 reasons = yield from self._read_pages()
             except Exception as error:
-                if not self.adapt(error):
+                if not self.adapt(error) and not (_is_refusal(error) and self._stop_skimming()):
                     raise
             else:
-                if not (reasons and self.adapt({"reasons": reasons})):
+                if not reasons or not (self.adapt({"reasons": reasons}) or self._stop_skimming()):
                     self._reasons |= dict.fromkeys(reasons)
                     return self._result()
+
+    def _stop_skimming(self) -> bool:
+        """Read hits whole from now on; return whether they were not."""
+        was, self._skims = self._skims, False
+        return was
 
     def _read_pages(self) -> Flow[list[str]]:
         """Read all candidates, or, if few are wanted of very many, the best until no better can come."""
         skimmable = SKIMMED_FROM < self._expected <= RANKED_FROM
         ranked = self._options.size is not None and not self.plan.is_scan and not skimmable
         # What a script lets through is near, and has to be read whole anyway.
-        passes = None if ranked or self.plan.script else self._passes()
+        self._skims = self._skims and not ranked and not self.plan.script
+        passes = self._passes() if self._skims else None
         return (
             yield from read_pages(
                 self._index,
@@ -347,7 +354,7 @@ class Lookup:
             )
             yield Pass(body, partial(self._take_part, part, skim), NEXT_PAGE)
         if not skim.is_whole:
-            # A document with a fingerprint and no block terms, or the other way round: that needs a closer look.
+            # A document with block terms and no fingerprint, for one: that needs a closer look.
             self._candidates = 0
             yield Pass(self.body(), self._take, NEXT_PAGE)
 
@@ -431,6 +438,11 @@ class Lookup:
             reasons=tuple(self._reasons),
         )
         return checked(answer, self._options)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Return whether the server will not do what it was asked, rather than being unable to at the moment."""
+    return status_of(error) == 400 or "allow_expensive_queries" in error_text(error)
 
 
 def _order(near_dup: NearDup) -> tuple[int, str, str]:

@@ -2,7 +2,7 @@
 Telling which of many candidates are near by their fingerprints alone, before anything else of them is read.
 
 A hit's id lies in the stored fields, and unpacking those costs a server several times what the rest of a hit does. What
-is near is asked for a second time, by its block terms. The searches are ``lookup``'s business.
+is near is asked for a second time, by its fingerprint. The searches are ``lookup``'s business.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ __all__ = ["UNSURVEYED", "lessen", "survey"]
 
 SAMPLE = 40
 # Up to this distance the plan for a large and skewed index costs a small and even one next to nothing.
-UNSURVEYED_DISTANCE = 5
+UNSURVEYED_DISTANCE = 4
 UNSURVEYED = Landscape(documents=64_000_000, density=32.0)
 
 _EXPENSIVE = "allow_expensive_queries"

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import block_terms, neighbour_terms, split_blocks, to_hex
+from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import (
     DEFAULT_MAX_DISTANCE,
@@ -211,14 +211,11 @@ def build_holders_query(
     source: bool | Sequence[str] = False,
 ) -> Query:
     """
-    Return the search body whose hits are all documents with one of *fingerprints*, and a few that mix their blocks.
+    Return the search body whose hits are the documents with one of *fingerprints*.
 
     Arguments and errors are those of :func:`build_query`.
     """
-    columns = zip(*map(block_terms, fingerprints), strict=True)
-    clauses = [
-        {"terms": {field: sorted(set(terms))}} for field, terms in zip(Fields(prefix).blocks, columns, strict=True)
-    ]
+    clauses: list[Query] = [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
     return _body(clauses, filter, exclude_ids, prefix=prefix, size=size, source=source)
 
 

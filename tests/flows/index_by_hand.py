@@ -83,11 +83,11 @@ class Index:
 
 
 def holds(found, body):
-    """Return whether a hit has the block terms that a filter wants outright; should clauses are not looked at."""
+    """Return whether a hit has the terms that a filter wants outright; should clauses are not looked at."""
     digits = found.get("fields", {}).get("simhash.fingerprint", [""])[0]
-    blocks = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)}
+    terms = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)} | {"simhash.fingerprint": digits}
     wanted = [part["terms"] for part in body["query"].get("bool", {}).get("filter", []) if "terms" in part]
-    return all(blocks.get(field) in values for terms in wanted for field, values in terms.items())
+    return all(terms[field] in values for part in wanted for field, values in part.items())
 
 
 def as_asked(found, body):

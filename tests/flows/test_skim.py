@@ -30,7 +30,7 @@ def test_only_what_is_near_is_read_whole():
     assert first["stored_fields"] == "_none_"
     assert "_source" not in first
     assert second["_source"] == ["title"]
-    assert {"terms": {"simhash.block3": ["0000", "0003"]}} in second["query"]["bool"]["filter"]
+    assert {"terms": {"simhash.fingerprint": ["0" * 16, "0" * 15 + "3"]}} in second["query"]["bool"]["filter"]
     for body in (first, second):
         assert {"term": {"lang": "zh"}} in body["query"]["bool"]["filter"]
         assert body["query"]["bool"]["must_not"] == [{"ids": {"values": ["9"]}}]
@@ -67,33 +67,62 @@ def test_of_the_nearest_few_no_more_is_read_than_their_distance_takes():
     found, calls, _ = look(Index([0, 1, 2, 4, 3, 7]), size=2, **SCAN)
     assert [(each.id, each.distance) for each in found] == [("0", 0), ("1", 1)]
     wanted = searches(calls)[-1]["query"]["bool"]["filter"]
-    assert {"terms": {"simhash.block3": ["0000", "0001", "0002", "0004"]}} in wanted
+    assert wanted == [{"terms": {"simhash.fingerprint": ["0" * 15 + digit for digit in "0124"]}}]
 
 
 def test_near_fingerprints_are_asked_for_in_parts(monkeypatch):
-    """And a document that mixes the blocks of two parts is found once."""
+    """A list of terms has its limits."""
     monkeypatch.setattr("es_simhash.flows.lookup.HOLDERS", 2)
-    fingerprints = [0, 1, 1 << 48, 1 | 1 << 48, 3]
-    found, calls, _ = look(Index(fingerprints), **SCAN)
-    assert sorted(each.id for each in found) == ["0", "1", "2", "3", "4"]
-    assert len(found.items) == 5
+    found, calls, _ = look(Index([0, 1, 2, 4, 3, 3]), **SCAN)
+    assert sorted(each.id for each in found) == ["0", "1", "2", "3", "4", "5"]
     assert len(searches(calls)) == 1 + 3
 
 
-def test_what_has_no_block_terms_is_read_all_the_same():
-    """A scan finds documents with a fingerprint only; asking by blocks would lose them."""
+class Losing(Index):
+    """Does not find by their fingerprints what *lost* says, as where that field is not searchable."""
 
-    class Blockless(Index):
-        def search(self, body, index=None, scroll=None):
-            answer = super().search(body, index, scroll)
-            if "'terms'" in str(body):
-                answer["hits"]["hits"] = [each for each in answer["hits"]["hits"] if each["_id"] != "1"]
-            return answer
+    lost = ("1",)
 
-    found, calls, _ = look(Blockless([0, 0, FAR]), **SCAN)
+    def search(self, body, index=None, scroll=None):
+        answer = super().search(body, index, scroll)
+        if "'terms'" in str(body):
+            answer["hits"]["hits"] = [each for each in answer["hits"]["hits"] if each["_id"] not in self.lost]
+        return answer
+
+
+def test_what_the_second_pass_does_not_find_is_read_all_the_same():
+    """The first pass has counted it."""
+    found, calls, _ = look(Losing([0, 0, FAR]), **SCAN)
     assert [each.id for each in found] == ["0", "1"]
     assert (found.candidates, found.complete) == (3, True)
     assert len(searches(calls)) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(400, "is not indexed"), (500, "'search.allow_expensive_queries' is set to false")]
+)
+def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reason):
+    """Refused outright, or by one shard of two."""
+
+    class Unsearchable(Index):
+        def search(self, body, index=None, scroll=None):
+            if "'terms'" in str(body):
+                return ServerError(status, f"Cannot search on field [simhash.fingerprint] since it {reason}")
+            return super().search(body, index, scroll)
+
+    class PartlyUnsearchable(Losing):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            cause = {"type": "query_shard_exception", "reason": "not indexed"}
+            failed = {"total": 2, "failed": 1, "failures": [{"reason": cause}]}
+            return answer | ({"_shards": failed} if "'terms'" in str(body) else {})
+
+    for kind in (Unsearchable, PartlyUnsearchable):
+        index = kind([0, 3, FAR])
+        found, _, _ = look(index, **SCAN)
+        assert [each.id for each in found] == ["0", "1"]
+        assert (found.candidates, found.complete) == (3, True)
+        assert not index.open
 
 
 def test_a_candidate_without_a_fingerprint_is_named():

@@ -118,6 +118,23 @@ def test_many_candidates_are_skimmed(server, index, simhash, max_distance):
     assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
 
 
+def test_many_candidates_where_fingerprints_cannot_be_searched(server, index, simhash):
+    """A fingerprint that is not indexed is compared all the same, whether or not the server looks for it slowly."""
+    mapping = build_mapping()
+    mapping["properties"]["simhash"]["properties"]["fingerprint"]["index"] = False
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    fingerprints = planted(400)
+    fill(server, index, fingerprints)
+    expected = truth(fingerprints, fingerprints[0], 12)
+    for allowed in (True, False):
+        server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": allowed}})
+        try:
+            found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=12, plan=make_plan(12, ()))
+        finally:
+            server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
+        assert (answer_of(found), found.complete, found.candidates) == (expected, True, 400)
+
+
 def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
     """And a document without the copy for scripts is judged by the client all the same."""
     simhash, (server, index) = SimHashClient(opensearch_client), opensearch_index
