@@ -15,7 +15,7 @@ from typing import Any, Literal
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.paging import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
-from es_simhash.flows.protocol import Call, Emit, Flow, error_text, status_of
+from es_simhash.flows.protocol import Call, Emit, Flow, error_text
 from es_simhash.flows.skim import Skim
 from es_simhash.flows.survey import UNSURVEYED, lessen
 from es_simhash.flows.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
@@ -305,17 +305,18 @@ class Lookup:
             try:
                 reasons = yield from self._read_pages()
             except Exception as error:
-                if not self.adapt(error) and not (_is_refusal(error) and self._stop_skimming()):
+                if not (self.adapt(error) or self._stop_skimming(error_text(error))):
                     raise
             else:
-                if not reasons or not (self.adapt({"reasons": reasons}) or self._stop_skimming()):
+                if not reasons or not (self.adapt({"reasons": reasons}) or self._stop_skimming(str(reasons))):
                     self._reasons |= dict.fromkeys(reasons)
                     return self._result()
 
-    def _stop_skimming(self) -> bool:
-        """Read hits whole from now on; return whether they were not."""
-        was, self._skims = self._skims, False
-        return was
+    def _stop_skimming(self, trouble: str) -> bool:
+        """Read hits whole from now on if fingerprints turn out not to be searchable; return whether that is new."""
+        was = self._skims
+        self._skims = was and "Cannot search on field" not in trouble
+        return self._skims != was
 
     def _read_pages(self) -> Flow[list[str]]:
         """Read all candidates, or, if few are wanted of very many, the best until no better can come."""
@@ -354,8 +355,8 @@ class Lookup:
             )
             yield Pass(body, partial(self._take_part, part, skim), NEXT_PAGE)
         if not skim.is_whole:
-            # A document with block terms and no fingerprint, for one: that needs a closer look.
-            self._candidates = 0
+            # A document with block terms and no fingerprint, for one: that needs a closer look, at everything.
+            self._found, self._candidates = [], 0
             yield Pass(self.body(), self._take, NEXT_PAGE)
 
     def _take_part(self, part: frozenset[int], skim: Skim, hits: Hits) -> Flow[bool]:
@@ -438,11 +439,6 @@ class Lookup:
             reasons=tuple(self._reasons),
         )
         return checked(answer, self._options)
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Return whether the server will not do what it was asked, rather than being unable to at the moment."""
-    return status_of(error) == 400 or "allow_expensive_queries" in error_text(error)
 
 
 def _order(near_dup: NearDup) -> tuple[int, str, str]:

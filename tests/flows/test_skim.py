@@ -96,6 +96,8 @@ def test_what_the_second_pass_does_not_find_is_read_all_the_same():
     assert [each.id for each in found] == ["0", "1"]
     assert (found.candidates, found.complete) == (3, True)
     assert len(searches(calls)) == 3
+    nearest, _, _ = look(Losing([0, 0, 1]), size=2, **SCAN)
+    assert [each.id for each in nearest] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reaso
     class PartlyUnsearchable(Losing):
         def search(self, body, index=None, scroll=None):
             answer = super().search(body, index, scroll)
-            cause = {"type": "query_shard_exception", "reason": "not indexed"}
+            cause = {"type": "query_shard_exception", "reason": "Cannot search on field [simhash.fingerprint]"}
             failed = {"total": 2, "failed": 1, "failures": [{"reason": cause}]}
             return answer | ({"_shards": failed} if "'terms'" in str(body) else {})
 
