@@ -342,7 +342,9 @@ class Lookup:
         skim = Skim(self._fingerprint, self.max_distance, self._field)
         body = self.body() | {"stored_fields": "_none_"}
         del body["_source"]  # refused beside it
-        yield Pass(body, skim.note, LARGEST_PAGE)
+        # What did not fit on a first page is more than was expected.
+        likely = self._expected if self.expects_many else PAGE
+        yield Pass(body, skim.note, int(min(max(2 * likely, 2 * PAGE), LARGEST_PAGE)), likely)
         self._candidates = skim.candidates
         options = self._options
         for part in skim.parts(options.size, min(HOLDERS, self._limits.max_terms)):
@@ -353,7 +355,7 @@ class Lookup:
                 prefix=self._context.prefix,
                 source=options.source,
             )
-            yield Pass(body, partial(self._take_part, part, skim), NEXT_PAGE)
+            yield Pass(body, partial(self._take_part, part, skim), NEXT_PAGE, skim.documents(part))
         if not skim.is_whole:
             # A document with block terms and no fingerprint, for one: that needs a closer look, at everything.
             self._found, self._candidates = [], 0

@@ -8,6 +8,7 @@ caller's business.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,12 +27,24 @@ Handle = Callable[[Hits], Flow[bool]]
 @dataclass(frozen=True, slots=True)
 class Pass:
     """
-    Something to read in a view: a search body, what is done with its hits, and how many make a page.
+    Something to read in a view.
+
+    Attributes:
+        body:
+            Search body; its ``size`` and order are set here.
+        handle:
+            What is done with the hits of each page, and whether that is enough.
+        page:
+            Hits a page.
+        likely:
+            How many hits there probably are. Where they fit on a page they are first asked for in no order, which
+            servers are faster at.
     """
 
     body: Mapping[str, Any]
     handle: Handle
     page: int
+    likely: float = math.inf
 
 
 Passes = Iterable[Pass]
@@ -151,9 +164,13 @@ def _read_point_in_time(opened: Mapping[str, Any], passes: Passes, *, ranked: bo
 def _read_pass(view: _View, wanted: Pass, order: list[dict[str, str]]) -> Flow[bool]:
     """Give what is *wanted* of the *view* to its handle; return whether the server can keep the *order* there."""
     after: Any = None
+    ordered = False
     while True:
         page = min(wanted.page, view.largest_page)
-        request = {**wanted.body, "size": page, "pit": {"id": view.pit, "keep_alive": KEEP_ALIVE}, "sort": order}
+        ordered = ordered or wanted.likely >= page
+        request = {**wanted.body, "size": page, "pit": {"id": view.pit, "keep_alive": KEEP_ALIVE}}
+        if ordered:
+            request["sort"] = order
         if after is not None:
             request["search_after"] = after
         try:
@@ -172,6 +189,9 @@ def _read_pass(view: _View, wanted: Pass, order: list[dict[str, str]]) -> Flow[b
             continue
         view.reasons |= dict.fromkeys(failed)
         hits = answer["hits"]["hits"]
+        if not ordered and len(hits) >= page:
+            ordered = True
+            continue
         enough = yield from wanted.handle(hits)
         if enough or len(hits) < page:
             return True

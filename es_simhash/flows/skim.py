@@ -62,6 +62,10 @@ class Skim:
         for start in range(0, len(near), most):
             yield frozenset(near[start : start + most])
 
+    def documents(self, part: frozenset[int]) -> int:
+        """Return how many of the candidates have a fingerprint of *part*."""
+        return sum(self._near[each] for each in part)
+
     def tick_off(self, found: list[NearDup]) -> None:
         """Take note that these documents, each once, have been read with all that their hits carry."""
         self._near.subtract(each.fingerprint for each in found)

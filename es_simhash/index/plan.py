@@ -346,7 +346,7 @@ def _blocks_needed(radii: tuple[Radii, ...], should_match: int) -> int:
 # rescored, and one that is skimmed comes without its id. Only their proportions decide.
 PER_THOUSAND = {"terms": 6.5, "postings": 0.02, "checks": 0.1, "hits": 36.0, "skimmed": 6.0}
 # From so many hits on, it pays to read their fingerprints first, and the ids of what is near after that.
-SKIMMED_FROM = 300
+SKIMMED_FROM = 600
 
 
 def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:

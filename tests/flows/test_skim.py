@@ -62,6 +62,18 @@ def test_pages_of_both_passes_fit_the_window():
     assert all("stored_fields" in body for body in refused)
 
 
+@pytest.mark.parametrize("candidates", [700, 4_500])
+def test_one_page_needs_no_order(candidates):
+    """Servers find hits faster in no order; where one page does not hold them after all, they are read in order."""
+    found, calls, _ = look(Index([FAR] * candidates + [0]), max_distance=12, plan=make_plan(12, (0, 3)))
+    assert [each.id for each in found] == [str(candidates)]
+    assert found.candidates == candidates + 1
+    skimming = [body for body in searches(calls) if "stored_fields" in body]
+    assert [("sort" in body, body["size"]) for body in skimming] == (
+        [(False, 4_000)] if candidates < 4_000 else [(False, 4_000), (True, 4_000), (True, 4_000)]
+    )
+
+
 def test_of_the_nearest_few_no_more_is_read_than_their_distance_takes():
     """All at the distance of the last one are read, so that the order among them does not depend on the plan."""
     found, calls, _ = look(Index([0, 1, 2, 4, 3, 7]), size=2, **SCAN)
