@@ -106,8 +106,8 @@ class SimHashClient(BaseClient):
 
         Exact: each indexed fingerprint within max_distance is in the answer, however many there are. A document
         equal to the text is itself a result. A text without features (blank, only punctuation) has no
-        near-duplicates. Cost: one search, and more only where the candidates do not fit on a page; before the first
-        lookup in an index, one request for its mapping, trusted for a minute.
+        near-duplicates. Cost: one search, and a few more where hundreds of candidates are expected or do not fit on a
+        page; before the first lookup in an index, one request for its mapping, trusted for a minute.
 
         Args:
             index:
@@ -205,7 +205,7 @@ class SimHashClient(BaseClient):
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would.
 
         A lookup that fails is its exception in the list, and does not keep the others from their answers. Cost: one
-        multi-search for every 100 texts.
+        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
         """
         options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, on_incomplete, verify, preset)
         return self._run(find_many(self._context, index, texts, fingerprints, options))

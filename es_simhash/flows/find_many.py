@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError
 from es_simhash.flows.bundle import Bundle, bundles
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.find import before_verification, nothing_for, survey_for, verified
@@ -44,7 +44,8 @@ def find_many(
     """
     Return for each of *texts*, or of *fingerprints*, in order, its near-duplicates, or the exception of its lookup.
 
-    Cost: one multi-search for every 100 lookups. Memory: what is found, and the candidates of 100 lookups.
+    Cost: one multi-search for every 100 lookups, or one after another where each has hundreds of candidates. Memory:
+    what is found, and the candidates of 100 lookups.
     """
     check_index(index)
     if (texts is None) == (fingerprints is None):
@@ -181,7 +182,9 @@ def _search_each(lookups: Sequence[Lookup]) -> Flow[list[NearDups | Exception]]:
     for lookup in lookups:
         try:
             outcomes.append((yield from lookup.search()))
-        except Exception as error:  # noqa: BLE001 -- a failed element is a value
+        except Exception as error:
+            if status_of(error) is None and not isinstance(error, SimHashError):
+                raise  # a server that is not there is no matter of one element
             outcomes.append(error)
     return outcomes
 

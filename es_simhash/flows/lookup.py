@@ -15,8 +15,8 @@ from typing import Any, Literal
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.paging import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
-from es_simhash.flows.protocol import Call, Emit, Flow, error_text
-from es_simhash.flows.skim import Skim
+from es_simhash.flows.protocol import Call, Emit, Flow, status_of
+from es_simhash.flows.skim import Part, Skim
 from es_simhash.flows.survey import UNSURVEYED, lessen
 from es_simhash.flows.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
 from es_simhash.index.fields import Fields
@@ -30,6 +30,7 @@ from es_simhash.index.plan import (
     check_max_distance,
     check_plan,
     estimate,
+    fits,
     minimum_should_match,
     plan_lookup,
 )
@@ -174,7 +175,6 @@ class Lookup:
         self._found: list[NearDup] = []
         self._reasons: dict[str, None] = {}
         self._candidates = 0
-        self._skims = True
         self._limits = usable_limits(context, index, settings)
         self._replan()
 
@@ -184,8 +184,9 @@ class Lookup:
             self._options.plan or plan_lookup(self.max_distance, landscape=self._landscape, limits=self._limits),
             self.max_distance,
         )
-        self.page = PAGE
-        self._expected = 0.0 if self._landscape is UNSURVEYED else estimate(self.plan, self._landscape).hits
+        expected = estimate(self.plan, self._landscape).hits
+        self.page = int(min(max(2 * expected, PAGE), LARGEST_PAGE))
+        self._expected = 0.0 if self._landscape is UNSURVEYED else expected
 
     @property
     def fingerprint(self) -> int:
@@ -194,8 +195,8 @@ class Lookup:
 
     @property
     def expects_many(self) -> bool:
-        """Whether so many candidates are expected that they are better read in a view of their own."""
-        return self._expected > SKIMMED_FROM
+        """Whether so many candidates are expected that they are better skimmed, in a view of their own."""
+        return self._expected > SKIMMED_FROM and self._limits.skims
 
     def shareable(self, most: int, *, terms: int, passing: float) -> int:
         """
@@ -256,30 +257,34 @@ class Lookup:
         return body
 
     def search(self) -> Flow[NearDups]:
-        """Return the near-duplicates: one search, and the pages after it where one does not hold all candidates."""
+        """Return the near-duplicates: by one search, or page by page where that does not, or will not, hold them."""
         routing = {} if self._options.routing is None else {"routing": self._options.routing}
-        while not self.expects_many:
+        may_view = True
+        while True:
+            in_view = self.expects_many and may_view
             try:
+                if in_view:
+                    return (yield from self._read_view())
                 answer = yield Call("search", {"index": self._index, "body": self.body(), **routing})
             except Exception as error:
-                if not self.adapt(error):
+                if in_view and status_of(error) == 403:
+                    may_view = False  # who may search but keep nothing on the server is served as far as one page goes
+                elif in_view or not self.adapt(error):
                     raise
             else:
                 return (yield from self.take_answer(answer))
-        return (yield from self._read_view())
 
     def adapt(self, error: BaseException | Mapping[str, Any]) -> bool:
         """Plan anew after a search was refused; return whether there is another way."""
         if is_window_error(error) and self.page > 1:
             self.page = max(1, self.page // 2)
             return True
-        if self._options.plan is not None:
-            return False
         # Another lookup may have learnt meanwhile what this one was refused for.
         smaller: Limits | None = self._limits.within(self._context.limits(self._index))
         if smaller == self._limits:
             smaller = lessen(self._limits, error, scripted=self.plan.script)
-        if smaller is None:
+        forced = self._options.plan
+        if smaller is None or (forced is not None and not fits(forced, smaller)):
             return False
         self._limits = smaller
         self._replan()
@@ -305,26 +310,19 @@ class Lookup:
             try:
                 reasons = yield from self._read_pages()
             except Exception as error:
-                if not (self.adapt(error) or self._stop_skimming(error_text(error))):
+                if not self.adapt(error):
                     raise
             else:
-                if not reasons or not (self.adapt({"reasons": reasons}) or self._stop_skimming(str(reasons))):
+                if not (reasons and self.adapt({"reasons": reasons})):
                     self._reasons |= dict.fromkeys(reasons)
                     return self._result()
 
-    def _stop_skimming(self, trouble: str) -> bool:
-        """Read hits whole from now on if fingerprints turn out not to be searchable; return whether that is new."""
-        was = self._skims
-        self._skims = was and "Cannot search on field" not in trouble
-        return self._skims != was
-
     def _read_pages(self) -> Flow[list[str]]:
         """Read all candidates, or, if few are wanted of very many, the best until no better can come."""
-        skimmable = SKIMMED_FROM < self._expected <= RANKED_FROM
+        skimmable = self.expects_many and self._expected <= RANKED_FROM
         ranked = self._options.size is not None and not self.plan.is_scan and not skimmable
         # What a script lets through is near, and has to be read whole anyway.
-        self._skims = self._skims and not ranked and not self.plan.script
-        passes = self._passes() if self._skims else None
+        skims = self._limits.skims and not ranked and not self.plan.script
         return (
             yield from read_pages(
                 self._index,
@@ -333,7 +331,7 @@ class Lookup:
                 page=NEXT_PAGE,
                 routing=self._options.routing,
                 ranked=ranked,
-                passes=passes,
+                passes=self._passes() if skims else None,
             )
         )
 
@@ -343,31 +341,33 @@ class Lookup:
         body = self.body() | {"stored_fields": "_none_"}
         del body["_source"]  # refused beside it
         # What did not fit on a first page is more than was expected.
-        likely = self._expected if self.expects_many else PAGE
-        yield Pass(body, skim.note, int(min(max(2 * likely, 2 * PAGE), LARGEST_PAGE)), likely)
-        self._candidates = skim.candidates
+        likely = 2 * self._expected if self.expects_many else 2 * PAGE
+        yield Pass(body, skim.note, int(min(max(likely + 1, 2 * PAGE), LARGEST_PAGE)), likely)
         options = self._options
-        for part in skim.parts(options.size, min(HOLDERS, self._limits.max_terms)):
+        parts = skim.parts(options.size, min(HOLDERS, self._limits.max_terms))
+        # Not yet ours: where a view turns out not to be readable, everything is read another way.
+        found: list[NearDup] = []
+        for part in parts:
             body = build_holders_query(
-                part,
+                part.fingerprints,
                 filter=options.filter,
                 exclude_ids=options.exclude_ids,
                 prefix=self._context.prefix,
                 source=options.source,
             )
-            yield Pass(body, partial(self._take_part, part, skim), NEXT_PAGE, skim.documents(part))
-        if not skim.is_whole:
+            page = min(NEXT_PAGE, part.missing + 1)
+            yield Pass(body, partial(self._take_part, part, found), page, part.documents)
+        if skim.is_whole(parts):
+            self._found, self._candidates = found, skim.candidates
+        else:
             # A document with block terms and no fingerprint, for one: that needs a closer look, at everything.
-            self._found, self._candidates = [], 0
             yield Pass(self.body(), self._take, NEXT_PAGE)
 
-    def _take_part(self, part: frozenset[int], skim: Skim, hits: Hits) -> Flow[bool]:
-        """Keep the documents that hold a fingerprint of *part*, which are near; never enough."""
+    def _take_part(self, part: Part, found: list[NearDup], hits: Hits) -> Flow[bool]:
+        """Add to *found* what is wanted of a page of a *part*; return whether that is enough."""
         yield from ()
-        held = [each for each in self._rescore(filter(self.can_compare, hits)) if each.fingerprint in part]
-        skim.tick_off(held)
-        self._keep(held)
-        return False
+        found += part.take(self._rescore(filter(self.can_compare, hits)))
+        return part.any_will_do and not part.missing
 
     def _take(self, hits: Hits) -> Flow[bool]:
         """Rescore a page of candidates and keep the near-duplicates among them; never enough."""

@@ -119,6 +119,8 @@ def lessen(limits: Limits, error: BaseException | Mapping[str, Any], *, scripted
     text = str(error) if isinstance(error, Mapping) else error_text(error)
     if scripted and limits.scripts and ("script" in text or _EXPENSIVE in text or "painless" in text):
         return replace(limits, scripts=False)
+    if limits.skims and "Cannot search on field" in text:  # of ours, that of whole fingerprints may be mapped so
+        return replace(limits, skims=False)
     if "max_terms_count" in text:
         return replace(limits, max_terms=_smaller(text, limits.max_terms)) if limits.max_terms > 1 else None
     if re.search("too_many_(nested_)?clauses|max_?clause_?count", text, re.IGNORECASE):

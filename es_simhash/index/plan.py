@@ -60,11 +60,14 @@ class Limits:
             Most values in one ``terms`` query (``index.max_terms_count``); longer lists are split.
         max_clauses:
             Most clauses in one query (``indices.query.bool.max_clause_count``).
+        skims:
+            Whether documents can be looked for by their fingerprints, so that many candidates need not be read whole.
     """
 
     scripts: bool = True
     max_terms: int = DEFAULT_MAX_TERMS
     max_clauses: int = 1_024
+    skims: bool = True
 
     def within(self, other: Limits) -> Limits:
         """Return the limits that allow what both these and the *other* allow."""
@@ -72,6 +75,7 @@ class Limits:
             self.scripts and other.scripts,
             min(self.max_terms, other.max_terms),
             min(self.max_clauses, other.max_clauses),
+            self.skims and other.skims,
         )
 
 
@@ -172,6 +176,18 @@ def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
             f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
         )
     return plan
+
+
+def fits(plan: LookupPlan, limits: Limits) -> bool:
+    """
+    Return whether a server with *limits* takes *plan*.
+    """
+    longest = max((neighbour_count(radius) for each in plan.radii for radius in each), default=0)
+    return (
+        limits.scripts >= plan.script
+        and limits.max_terms >= min(longest, plan.max_terms)
+        and limits.max_clauses >= plan.clauses
+    )
 
 
 @dataclass(frozen=True, slots=True)

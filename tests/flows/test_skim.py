@@ -53,6 +53,35 @@ def test_without_a_view_candidates_are_read_whole(options):
     assert not index.open
 
 
+def test_a_view_that_keeps_no_order_is_given_up_in_the_middle():
+    """OpenSearch before 3.3 reads one page in a point in time, not two: what was read there counts for nothing."""
+    fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
+    index = Index(fingerprints, has_shard_doc=False)
+    context = Context()
+    context.learn_landscape("i", Landscape(4_500))
+    found, calls, _ = look(index, context=context, max_distance=40, plan=make_plan(40, ()))
+    assert found.candidates == len(fingerprints)
+    assert len(found) == len({each.id for each in found}) == 6_040
+    assert "stored_fields" in searches(calls)[0]
+    assert not index.open
+
+
+def test_who_may_not_keep_anything_on_the_server_gets_what_one_page_holds():
+    """And is told where that is not enough."""
+
+    class SearchOnly(Index):
+        def open_point_in_time(self, index, keep_alive):
+            return ServerError(403, "no permissions")
+
+        def search(self, body, index=None, scroll=None):
+            return ServerError(403, "no permissions") if scroll else super().search(body, index, scroll)
+
+    found, _, _ = look(SearchOnly([0, FAR]), **SCAN)
+    assert ([each.id for each in found], found.complete) == (["0"], True)
+    with pytest.raises(ServerError, match="no permissions"):
+        look(SearchOnly([0] * 12_000), **SCAN)
+
+
 def test_pages_of_both_passes_fit_the_window():
     """What was learnt of the window in the first pass holds for the second."""
     index = Index([0] * 50 + [FAR] * 50, window=9)
@@ -74,12 +103,38 @@ def test_one_page_needs_no_order(candidates):
     )
 
 
-def test_of_the_nearest_few_no_more_is_read_than_their_distance_takes():
-    """All at the distance of the last one are read, so that the order among them does not depend on the plan."""
-    found, calls, _ = look(Index([0, 1, 2, 4, 3, 7]), size=2, **SCAN)
+def test_of_the_nearest_few_no_more_is_read_than_is_wanted():
+    """Of those at the same distance any will do: a hundred copies of a text are not read for one."""
+    found, calls, _ = look(Index([0, 4] + [1] * 100 + [3, 7]), size=2, **SCAN)
     assert [(each.id, each.distance) for each in found] == [("0", 0), ("1", 1)]
-    wanted = searches(calls)[-1]["query"]["bool"]["filter"]
-    assert wanted == [{"terms": {"simhash.fingerprint": ["0" * 15 + digit for digit in "0124"]}}]
+    nearest, next_nearest = searches(calls)[1:]
+    assert nearest["query"]["bool"]["filter"] == [{"terms": {"simhash.fingerprint": ["0" * 16]}}]
+    assert next_nearest["query"]["bool"]["filter"] == [
+        {"terms": {"simhash.fingerprint": ["0" * 15 + "1", "0" * 15 + "4"]}}
+    ]
+    assert next_nearest["size"] == 2
+    found, calls, _ = look(Index([0, 1, 2, 3]), size=3, **SCAN)
+    assert [each.distance for each in found] == [0, 1, 1]
+    assert len(searches(calls)) == 2
+
+
+@pytest.mark.parametrize(("documents", "skimmed"), [(50_000, True), (2_000_000, False)])
+def test_few_of_very_many_are_read_in_order_of_clauses_matched(documents, skimmed):
+    """Reading can then stop early, which skimming cannot."""
+    context = Context()
+    context.learn_landscape("i", Landscape(documents))
+    plan = make_plan(12, ((0, 3),) * 3 + ((4,),))  # lets through 2 and 70 thousand of these
+
+    class Ranking(Index):
+        def search(self, body, index=None, scroll=None):
+            return super().search({**body, "query": {"bool": {}}}, index, scroll)
+
+    index = Ranking([0])
+    index.hits[0]["_score"] = 8.0
+    found, calls, _ = look(index, context=context, size=1, max_distance=12, plan=plan)
+    assert [each.id for each in found] == ["0"]
+    assert any("stored_fields" in body for body in searches(calls)) == skimmed
+    assert ("must" in searches(calls)[0]["query"]["bool"]) != skimmed
 
 
 def test_near_fingerprints_are_asked_for_in_parts(monkeypatch):
@@ -132,11 +187,13 @@ def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reaso
             return answer | ({"_shards": failed} if "'terms'" in str(body) else {})
 
     for kind in (Unsearchable, PartlyUnsearchable):
-        index = kind([0, 3, FAR])
-        found, _, _ = look(index, **SCAN)
-        assert [each.id for each in found] == ["0", "1"]
-        assert (found.candidates, found.complete) == (3, True)
-        assert not index.open
+        index, context = kind([0, 3, FAR]), Context()
+        for skimmed in (True, False):  # what was learnt is remembered
+            found, calls, _ = look(index, context=context, **SCAN)
+            assert [each.id for each in found] == ["0", "1"]
+            assert (found.candidates, found.complete) == (3, True)
+            assert any("stored_fields" in body for body in searches(calls)) == skimmed
+            assert not index.open
 
 
 def test_a_candidate_without_a_fingerprint_is_named():
@@ -176,9 +233,10 @@ def test_a_list_refused_in_the_second_pass_is_asked_for_in_parts():
     context = Context()
     context.learn_landscape("i", Landscape(1_000_000))
     context.learn_limits("i", Limits(scripts=False))
-    found, _, _ = look(ShortLists([0, 1, 2, 3] * 100), max_distance=40, context=context)
-    assert len(found) == 400
-    assert (found.candidates, found.complete) == (400, True)
+    for plan in (None, make_plan(40, ())):
+        found, _, _ = look(ShortLists([0, 1, 2, 3] * 100), max_distance=40, context=context, plan=plan)
+        assert len(found) == 400
+        assert (found.candidates, found.complete) == (400, True)
 
 
 def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
@@ -197,6 +255,10 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
     assert isinstance(found[0], ServerError)
     assert [each.id for each in found[1]] == ["0"]
     assert "msearch" not in [call.api for call in calls]
+    with pytest.raises(ConnectionError):  # no matter of one lookup
+        drive(
+            find_many(Context(), "i", None, [0, 1], Options(**SCAN)), Index([0]), fail_at=1, failure=ConnectionError()
+        )
 
 
 @pytest.mark.parametrize("failure", [ServerError(500, "no"), KeyboardInterrupt()], ids=["server", "ctrl-c"])
