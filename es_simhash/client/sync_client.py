@@ -107,7 +107,8 @@ class SimHashClient(BaseClient):
         Exact: each indexed fingerprint within max_distance is in the answer, however many there are. A document
         equal to the text is itself a result. A text without features (blank, only punctuation) has no
         near-duplicates. Cost: one search, and a few more where hundreds of candidates are expected or do not fit on a
-        page; before the first lookup in an index, one request for its mapping, trusted for a minute.
+        page; before the first lookup in an index, one request for its mapping, trusted for a minute, and two for its
+        size, trusted for ten.
 
         Args:
             index:

@@ -29,7 +29,7 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
 
     Cost: one search where few candidates are expected, and fit on a page; before the first lookup in an index, one
-    request for its mapping, and beyond distance 4 two for its size.
+    request for its mapping, and beyond distance 2 two for its size.
     """
     check_index(index)
     check_question(text, fingerprint)

@@ -23,8 +23,8 @@ __all__ = ["UNSURVEYED", "lessen", "survey"]
 
 SAMPLE = 40
 # Up to this distance the plan for a large and skewed index costs a small and even one next to nothing.
-UNSURVEYED_DISTANCE = 4
-UNSURVEYED = Landscape(documents=64_000_000, density=32.0)
+UNSURVEYED_DISTANCE = 2
+UNSURVEYED = Landscape(documents=64_000_000, density=8.0)
 
 _EXPENSIVE = "allow_expensive_queries"
 _ALLOWED = re.compile(r"(?:maximum of|is set to|limit of) \[?(\d+)")

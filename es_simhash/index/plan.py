@@ -360,7 +360,7 @@ def _blocks_needed(radii: tuple[Radii, ...], should_match: int) -> int:
 # Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/lookup.md. A term is
 # looked up in each of eight segments; postings are read whole; a check is one document's; a hit is fetched, sent and
 # rescored, and one that is skimmed comes without its id. Only their proportions decide.
-PER_THOUSAND = {"terms": 6.5, "postings": 0.02, "checks": 0.1, "hits": 36.0, "skimmed": 6.0}
+PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "skimmed": 6.0}
 # From so many hits on, it pays to read their fingerprints first, and the ids of what is near after that.
 SKIMMED_FROM = 600
 

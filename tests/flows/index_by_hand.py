@@ -11,6 +11,7 @@ from es_simhash.flows.find import find
 from es_simhash.flows.lookup import Options
 from es_simhash.index.documents import fingerprint_fields
 from es_simhash.index.mapping import build_mapping
+from es_simhash.index.plan import Landscape
 from tests.flows.by_hand import ServerError, drive
 
 WHOLE = {"total": 1, "successful": 1, "failed": 0}
@@ -97,5 +98,7 @@ def as_asked(found, body):
 
 def look(index, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
     context = context or Context()
+    if context.recall_landscape("i") is None:
+        context.learn_landscape("i", Landscape())  # so that no call asks for it
     flow = find(context, "i", None, fingerprint, Options(**options))
     return drive(flow, index, fail_at=fail_at, failure=failure)

@@ -17,7 +17,7 @@ from es_simhash.flows.find import find, scan
 from es_simhash.flows.find_many import find_many
 from es_simhash.flows.find_of import find_of
 from es_simhash.flows.lookup import NEXT_PAGE, Options
-from es_simhash.index.plan import Limits, make_plan
+from es_simhash.index.plan import Landscape, Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 
@@ -103,7 +103,7 @@ def test_reading_stops_when_nothing_nearer_can_follow():
 def test_a_stream_is_read_page_by_page():
     """Each page's near-duplicates are handed on before the next is asked for."""
     index = Index([0] * MANY + [2**64 - 1])
-    _, calls, emitted = drive(scan(Context(), "i", None, 0, Options()), index)
+    _, calls, emitted = drive(scan(Context(), "i", None, 0, Options(max_distance=2)), index)
     assert len({each.id for each in emitted}) == MANY
     assert [call.api for call in calls] == ["get_mapping", "open_point_in_time", *["search"] * 2, "close_point_in_time"]
     with pytest.raises(InvalidInputError, match="no size"):
@@ -167,6 +167,7 @@ LONG_LIST = "The number of terms [697] used in the Terms Query request has excee
 def test_what_a_server_refuses_is_asked_another_way(refuses, message, status):
     """And remembered: the next lookup is not refused."""
     context = Context()
+    context.learn_landscape("i", Landscape(100_000))
     index = Refusing([0, 1], refuses, message, status)
     found, _, _ = look(index, context=context, max_distance=13)
     assert (len(found), found.complete) == (2, True)
@@ -382,7 +383,7 @@ def test_who_may_not_read_the_mapping_names_the_scheme():
 
 def test_other_clusters_want_a_scheme():
     """Their mappings cannot be read."""
-    options = Options()
+    options = Options(max_distance=2)
     with pytest.raises(InvalidInputError, match="another cluster"):
         drive(find(Context(), "far:i", None, 0, options), Index([0]))
     found, calls, _ = drive(find(Context(wanted="shingles"), "far:i", None, 0, options), Index([0]))
@@ -527,7 +528,9 @@ class ByIdOfAnotherVersion(ById):
 @pytest.mark.parametrize(("kind", "searches"), [(ById, 1), (ByIdInTwoSteps, 3), (ByIdOfAnotherVersion, 3)])
 def test_of_a_document_leaves_it_out(kind, searches):
     """In one search where the server can look up the terms, also where fewer are wanted than there are."""
-    found, calls, _ = drive(find_of(Context(), "i", "0", Options(size=1)), kind([0, 1, 3]))
+    context = Context()
+    context.learn_landscape("i", Landscape())
+    found, calls, _ = drive(find_of(context, "i", "0", Options(size=1)), kind([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]
     assert found.plan.max_distance == 3
