@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
@@ -337,20 +338,7 @@ class _Work:
         for begin in range(0, len(places), BULK):
             part = places[begin : begin + BULK]
             seen: dict[tuple[str, str], int] = {}
-
-            def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-                key = seen[place.index, place.id] = self._key(place.index, place.id, found)  # noqa: B023 -- called within this turn
-                text, reason = self._text(found)
-                if reason is not None:
-                    self._fail(f"{place.index}/{place.id}: {reason}")
-                    self._checkpoint.add([key], keep=False)
-                    del seen[place.index, place.id]  # noqa: B023 -- the same
-                    return None
-                fingerprint = None if text is None else self._pool.compute([text])[0]
-                body = self._change(found, fingerprint)
-                return None if body is None else ("update", body)
-
-            outcomes = yield from rewrite(part, change, source=self._source)
+            outcomes = yield from rewrite(part, partial(self._renew, seen), source=self._source)
             done: list[int] = []
             for place, outcome in zip(part, outcomes, strict=True):
                 if outcome is None:
@@ -361,6 +349,22 @@ class _Work:
                     header = {"_index": place.index, "_id": place.id, "routing": place.routing}
                     self._note(header, outcome, seen, done, [])
             yield Compute(self._checkpoint.add, (done,))
+
+    def _renew(
+        self, seen: dict[tuple[str, str], int], place: Place, found: Mapping[str, Any]
+    ) -> tuple[str, Any] | None:
+        """Return the change that a document wants as it is *found* now, and note in *seen* which version that is."""
+        key = self._key(place.index, place.id, found)
+        text, reason = self._text(found)
+        if reason is not None:
+            self._fail(f"{place.index}/{place.id}: {reason}")
+            self._checkpoint.add([key], keep=False)
+            seen.pop((place.index, place.id), None)
+            return None
+        seen[place.index, place.id] = key
+        fingerprint = None if text is None else self._pool.compute([text])[0]
+        body = self._change(found, fingerprint)
+        return None if body is None else ("update", body)
 
     def _fail(self, line: str) -> None:
         self._failed += 1

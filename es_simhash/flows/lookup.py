@@ -35,7 +35,7 @@ from es_simhash.index.plan import (
     plan_lookup,
 )
 from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.query import build_holders_query, build_shared_query, check_filter, check_source
+from es_simhash.index.query import build_body, candidate_clauses, check_filter, check_source, holder_clauses
 from es_simhash.index.rescore import NearDup, NearDups, held_fingerprints, rescore
 
 __all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance", "usable_limits"]
@@ -238,9 +238,11 @@ class Lookup:
 
     def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *fingerprints*, with this lookup's plan and options."""
-        return build_shared_query(
-            fingerprints,
-            plan=self.plan,
+        return self._body(candidate_clauses(fingerprints, self.plan, prefix=self._context.prefix), page=page)
+
+    def _body(self, clauses: Sequence[Mapping[str, Any]], *, page: int) -> dict[str, Any]:
+        return build_body(
+            clauses,
             filter=self._options.filter,
             exclude_ids=self._options.exclude_ids,
             prefix=self._context.prefix,
@@ -343,19 +345,12 @@ class Lookup:
         # What did not fit on a first page is more than was expected.
         likely = 2 * self._expected if self.expects_many else 2 * PAGE
         yield Pass(body, skim.note, int(min(max(likely + 1, 2 * PAGE), LARGEST_PAGE)), likely)
-        options = self._options
-        parts = skim.parts(options.size, min(HOLDERS, self._limits.max_terms))
+        parts = skim.parts(self._options.size, min(HOLDERS, self._limits.max_terms))
         # Not yet ours: where a view turns out not to be readable, everything is read another way.
         found: list[NearDup] = []
         for part in parts:
-            body = build_holders_query(
-                part.fingerprints,
-                filter=options.filter,
-                exclude_ids=options.exclude_ids,
-                prefix=self._context.prefix,
-                source=options.source,
-            )
             page = min(NEXT_PAGE, part.missing + 1)
+            body = self._body(holder_clauses(part.fingerprints, prefix=self._context.prefix), page=page)
             yield Pass(body, partial(self._take_part, part, found), page, part.documents)
         if skim.is_whole(parts):
             self._found, self._candidates = found, skim.candidates

@@ -85,7 +85,7 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
             break
         if attempt:
             yield Wait(wait_seconds(attempt) / 10)
-        found = yield from _read([places[i] for i in waiting], source)
+        found = yield from _read([places[i] for i in waiting], source=source)
         operations: dict[int, Operation] = {}
         unread: list[int] = []
         for i, item in zip(waiting, found, strict=True):
@@ -106,7 +106,7 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
     return outcomes
 
 
-def _read(places: Sequence[Place], source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:  # noqa: FBT001 -- the servers' own word
+def _read(places: Sequence[Place], *, source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
     if not places:
         return []
     wanted = source if isinstance(source, bool) else list(source)

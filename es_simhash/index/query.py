@@ -25,13 +25,13 @@ from es_simhash.index.plan import (
 )
 
 __all__ = [
-    "build_holders_query",
+    "build_body",
     "build_query",
     "build_query_of",
-    "build_shared_query",
     "candidate_clauses",
     "check_filter",
     "check_source",
+    "holder_clauses",
 ]
 
 Query = dict[str, Any]
@@ -77,10 +77,21 @@ def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa
 def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
     Return the query clauses, all of which everything within the plan's distance of one of *fingerprints* matches.
+
+    One search for several fingerprints costs a server less than several; which hit is for which, ``rescore`` tells.
     """
+    for each in fingerprints:
+        to_hex(each)  # checks type and range
     fields = Fields(prefix)
     clauses = [_block_clause(fingerprints, plan, fields)]
     return [*clauses, _distance_clause(fingerprints, plan, fields)] if plan.script else clauses
+
+
+def holder_clauses(fingerprints: Iterable[int], *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
+    """
+    Return the query clauses that the documents with one of *fingerprints* match, and no others.
+    """
+    return [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
 
 
 def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
@@ -174,35 +185,12 @@ def build_query(
     """
     check_max_distance(max_distance)
     chosen = check_plan(plan or plan_lookup(max_distance, limits=Limits(scripts=False)), max_distance)
-    return build_shared_query(
-        [fingerprint], plan=chosen, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source
-    )
+    clauses = candidate_clauses([fingerprint], chosen, prefix=prefix)
+    return build_body(clauses, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source)
 
 
-def build_shared_query(
-    fingerprints: Sequence[int],
-    *,
-    plan: LookupPlan,
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-    exclude_ids: Iterable[str] = (),
-    prefix: str = DEFAULT_PREFIX,
-    size: int = 1000,
-    source: bool | Sequence[str] = False,
-) -> Query:
-    """
-    Return the search body whose hits are the candidates for any of *fingerprints*; which for which, ``rescore`` tells.
-
-    One search for several fingerprints costs a server less than several searches. Arguments and errors are those of
-    :func:`build_query`.
-    """
-    for each in fingerprints:
-        to_hex(each)  # checks type and range
-    clauses = candidate_clauses(fingerprints, plan, prefix=prefix)
-    return _body(clauses, filter, exclude_ids, prefix=prefix, size=size, source=source)
-
-
-def build_holders_query(
-    fingerprints: Iterable[int],
+def build_body(
+    clauses: Sequence[Mapping[str, Any]],
     *,
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     exclude_ids: Iterable[str] = (),
@@ -211,32 +199,31 @@ def build_holders_query(
     source: bool | Sequence[str] = False,
 ) -> Query:
     """
-    Return the search body whose hits are the documents with one of *fingerprints*.
+    Return the search body whose hits match all *clauses*, and carry what ``rescore`` needs.
 
-    Arguments and errors are those of :func:`build_query`.
+    The other arguments, and errors, are those of :func:`build_query`.
     """
-    clauses: list[Query] = [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
-    return _body(clauses, filter, exclude_ids, prefix=prefix, size=size, source=source)
+    return _body({"bool": _all_of(clauses, filter, exclude_ids)}, prefix, size=size, source=source)
 
 
-def _body(
-    clauses: list[Query],
+def _all_of(
+    clauses: Sequence[Mapping[str, Any]],
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
     exclude_ids: Iterable[str],
-    *,
-    prefix: str,
-    size: int,
-    source: bool | Sequence[str],
 ) -> Query:
-    """Return the search body for what matches the *clauses* and the caller's wishes."""
+    """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
     if isinstance(exclude_ids, (str, bytes)):
         raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
     query: Query = {"filter": [*clauses, *check_filter(filter)]}
     if excluded := [str(each) for each in exclude_ids]:
         query["must_not"] = [{"ids": {"values": excluded}}]
+    return query
+
+
+def _body(query: Query, prefix: str, *, size: int, source: bool | Sequence[str]) -> Query:
     return {
         "size": size,
-        "query": {"bool": query},
+        "query": query,
         "docvalue_fields": [Fields(prefix).fingerprint],
         "_source": check_source(source),
         # The number of hits on the page tells whether there may be more; counting the rest would cost.
@@ -276,16 +263,7 @@ def build_query_of(
     document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
     # The names tell which terms a hit matched: see find_of.
     should = [{"terms": {field: {**document, "path": field}, "_name": field}} for field in fields.blocks]
-    candidates: Query = {
-        "filter": [{"bool": {"should": should, "minimum_should_match": 4 - max_distance}}, *check_filter(filter)]
-    }
-    if excluded := [str(each) for each in exclude_ids]:
-        candidates["must_not"] = [{"ids": {"values": excluded}}]
-    either = [{"ids": {"values": [id]}}, {"bool": candidates}]
-    return {
-        "size": size,
-        "query": {"bool": {"filter": [{"bool": {"should": either, "minimum_should_match": 1}}]}},
-        "docvalue_fields": [fields.fingerprint],
-        "_source": check_source(source),
-        "track_total_hits": False,
-    }
+    matching = {"bool": {"should": should, "minimum_should_match": 4 - max_distance}}
+    either = [{"ids": {"values": [id]}}, {"bool": _all_of([matching], filter, exclude_ids)}]
+    query: Query = {"bool": {"filter": [{"bool": {"should": either, "minimum_should_match": 1}}]}}
+    return _body(query, prefix, size=size, source=source)
