@@ -36,7 +36,7 @@ from es_simhash.flows.doctor import diagnose
 from es_simhash.flows.explain import explain_documents
 from es_simhash.flows.find_many import find_many
 from es_simhash.flows.find_of import find_of, read_fingerprint
-from es_simhash.flows.lookup import OnIncomplete, Options
+from es_simhash.flows.options import OnIncomplete, Options
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.rule import Wish
 from es_simhash.flows.tune import tune

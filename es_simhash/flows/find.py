@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
-from es_simhash.flows.lookup import Lookup, Options, checked, effective_distance, usable_limits
+from es_simhash.flows.lookup import Lookup
+from es_simhash.flows.options import Options, checked, effective_distance, usable_limits
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.survey import survey
 from es_simhash.flows.verify import verify_near_dups

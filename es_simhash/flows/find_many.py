@@ -12,7 +12,8 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFa
 from es_simhash.flows.bundle import Bundle, bundles
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.find import before_verification, nothing_for, survey_for, verified
-from es_simhash.flows.lookup import Lookup, Options, checked
+from es_simhash.flows.lookup import Lookup
+from es_simhash.flows.options import Options, checked
 from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
 from es_simhash.index.mapping import IndexSettings

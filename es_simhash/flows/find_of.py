@@ -10,7 +10,8 @@ from itertools import islice
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.find import before_verification, survey_for, verified
-from es_simhash.flows.lookup import Lookup, Options, checked, effective_distance
+from es_simhash.flows.lookup import Lookup
+from es_simhash.flows.options import Options, checked, effective_distance
 from es_simhash.flows.paging import Hits, incomplete_reasons
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.verify import fetch_text

@@ -8,39 +8,32 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
+from es_simhash.flows.options import Options, checked, effective_distance, usable_limits
 from es_simhash.flows.paging import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
 from es_simhash.flows.skim import Part, Skim
 from es_simhash.flows.survey import UNSURVEYED, lessen
-from es_simhash.flows.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
 from es_simhash.index.plan import (
-    DEFAULT_MAX_DISTANCE,
     SKIMMED_FROM,
     Landscape,
     Limits,
     LookupPlan,
-    check_max_distance,
     check_plan,
     estimate,
     fits,
     minimum_should_match,
     plan_lookup,
 )
-from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.query import build_body, candidate_clauses, check_filter, check_source, holder_clauses
+from es_simhash.index.query import build_body, candidate_clauses, holder_clauses
 from es_simhash.index.rescore import NearDup, NearDups, held_fingerprints, rescore
 
-__all__ = ["Lookup", "OnIncomplete", "Options", "checked", "effective_distance", "usable_limits"]
-
-OnIncomplete = Literal["raise", "return"]
+__all__ = ["Lookup"]
 
 # A page that is not filled costs next to nothing; one that is too small costs the search a second time.
 PAGE = 2_000
@@ -50,89 +43,6 @@ NEXT_PAGE, LARGEST_PAGE = 5_000, 10_000
 RANKED_FROM = 50_000
 # Fingerprints asked for together, once they are known to be near.
 HOLDERS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """
-    How to look up, apart from what: the keyword arguments of the client's find methods.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
-
-    max_distance: int | None = None
-    size: int | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
-    exclude_ids: Iterable[str] = ()
-    source: bool | Sequence[str] = False
-    routing: str | None = None
-    plan: LookupPlan | None = None
-    on_incomplete: OnIncomplete = "raise"
-    verify: Verify | None = None
-    preset: str | Preset | None = None
-    verification: Verification | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        similarity = DEFAULT_SIMILARITY
-        if self.preset is not None:
-            preset = get_preset(self.preset)
-            similarity = preset.similarity
-            if self.max_distance is None:
-                object.__setattr__(self, "max_distance", preset.max_distance)
-        verify = self.preset is not None if self.verify is None else self.verify
-        object.__setattr__(self, "verification", verification_of(verify, similarity=similarity))
-        if self.max_distance is not None:
-            check_max_distance(self.max_distance)
-        if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int)):
-            raise TypeError(f"size must be an int or None, not {type(self.size).__name__}")
-        if self.size is not None and self.size < 1:
-            raise InvalidInputError(f"size {self.size} is too small: give 1 or more, or None for all")
-        check_filter(self.filter)
-        check_source(self.source)
-        if isinstance(self.exclude_ids, (str, bytes)):
-            raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(self.exclude_ids)}")
-        object.__setattr__(self, "exclude_ids", tuple(self.exclude_ids))
-        if self.on_incomplete not in ("raise", "return"):
-            raise InvalidInputError(
-                f"on_incomplete {shorten(self.on_incomplete)} is not known: give 'raise' or 'return'"
-            )
-
-
-def effective_distance(settings: IndexSettings, options: Options) -> int:
-    """
-    Return the max_distance that applies: the caller's, else the index's, else 3 bits.
-    """
-    for distance in (options.max_distance, settings.max_distance):
-        if distance is not None:
-            return distance
-    return DEFAULT_MAX_DISTANCE
-
-
-def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
-    """
-    Return what the server allows queries of *index*, without scripts where documents lack the copy for them.
-    """
-    limits = context.limits(index)
-    return limits if settings.value else replace(limits, scripts=False)
-
-
-def checked(answer: NearDups, options: Options) -> NearDups:
-    """
-    Return *answer* if it is complete, or the caller takes it all the same.
-
-    Raises:
-        IncompleteSearchError: Otherwise; it carries the answer.
-    """
-    if answer.complete or options.on_incomplete == "return":
-        return answer
-    raise IncompleteSearchError(
-        f"near-duplicates may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in .results, "
-        'or pass on_incomplete="return"',
-        results=answer,
-        reasons=answer.reasons,
-    )
 
 
 class Lookup:

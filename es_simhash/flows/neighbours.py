@@ -14,7 +14,8 @@ from typing import Any
 from es_simhash.flows.bulk import wait_seconds
 from es_simhash.flows.bundle import Bundle, bundles
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup import Lookup, Options
+from es_simhash.flows.lookup import Lookup
+from es_simhash.flows.options import Options
 from es_simhash.flows.protocol import Call, Flow, Wait, status_of
 from es_simhash.flows.survey import survey
 from es_simhash.index.documents import read_text

@@ -8,7 +8,7 @@ from itertools import islice
 
 from es_simhash.flows.context import Context
 from es_simhash.flows.find import find
-from es_simhash.flows.lookup import Options
+from es_simhash.flows.options import Options
 from es_simhash.index.documents import fingerprint_fields
 from es_simhash.index.mapping import build_mapping
 from es_simhash.index.plan import Landscape

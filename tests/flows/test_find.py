@@ -16,7 +16,8 @@ from es_simhash.flows.context import Context, agree
 from es_simhash.flows.find import find, scan
 from es_simhash.flows.find_many import find_many
 from es_simhash.flows.find_of import find_of
-from es_simhash.flows.lookup import NEXT_PAGE, Options
+from es_simhash.flows.lookup import NEXT_PAGE
+from es_simhash.flows.options import Options
 from es_simhash.index.plan import Landscape, Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look

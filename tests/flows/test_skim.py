@@ -5,7 +5,7 @@ import pytest
 from es_simhash import IncompleteSearchError
 from es_simhash.flows.context import Context
 from es_simhash.flows.find_many import find_many
-from es_simhash.flows.lookup import Options
+from es_simhash.flows.options import Options
 from es_simhash.index.plan import Landscape, Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
