@@ -15,7 +15,7 @@ from typing import Any
 from dedup import connect, rate, read_texts
 
 from es_simhash import SimHashClient, build_mapping, document_fields
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.servers import embedded_server
 
 
 def by_hand(client: Any, helpers: Any, index: str) -> None:

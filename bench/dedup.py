@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from es_simhash import SimHashClient, fingerprint_fields, with_fingerprints
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.servers import embedded_server
 
 
 def connect(product: str, url: str) -> tuple[Any, Any]:

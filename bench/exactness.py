@@ -26,7 +26,7 @@ from corpora import read_documents
 from vectors import connect
 
 from es_simhash import AsyncSimHashClient, SimHashClient, fingerprints
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.servers import embedded_server
 
 INDEX = "exactness"
 

@@ -21,9 +21,9 @@ from plans import EMPTY
 from vectors import connect, plant, write_documents
 
 from es_simhash import build_mapping, make_plan
-from es_simhash.engine.embedded import embedded_server
 from es_simhash.index.query import build_query
 from es_simhash.index.rescore import rescore
+from es_simhash.servers import embedded_server
 
 BLOCKS = ("block0", "block1", "block2", "block3")
 PLANS = (make_plan(3, (1,)), make_plan(8, (0, 1, 2)), make_plan(10, (0, 1, 2, 3)))

@@ -23,7 +23,7 @@ from plans import EMPTY
 from vectors import connect
 
 from es_simhash import SimHashClient, fingerprint
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.servers import embedded_server
 
 INDEX = "find"
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.index.allpairs import near_pairs
-from es_simhash.index.grouping import group_fingerprints
+from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.grouping.assign import group_fingerprints
 
 
 def planted(documents: int, distance: int) -> np.ndarray:

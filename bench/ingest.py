@@ -24,7 +24,7 @@ from corpora import read_documents
 from vectors import connect
 
 from es_simhash import SimHashClient, with_fingerprints
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.servers import embedded_server
 
 INDEX = "ingest"
 FIELDS = {"text": {"type": "text"}, "title": {"type": "text"}, "id": {"type": "keyword"}}

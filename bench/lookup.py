@@ -44,7 +44,7 @@ class Bench:
             mode = {"search.concurrent_segment_search.mode": "all" if options.slices else None}
             self.client.indices.put_settings(index=INDEX, body={"index": mode})
             self.client.cluster.put_settings(body={"transient": {"search.concurrent.max_slice_count": options.slices}})
-        self.usual = [each for each in (3, 8, 10) if each in options.distances]
+        self.default_order = [each for each in (3, 8, 10) if each in options.distances]
         self.queries = [int(each) for each in self.planted.queries[: options.lookups]]
         self.ours = {"scripts": SimHashClient(self.client), "no scripts": SimHashClient(self.client)}
         self.ours["no scripts"]._context.learn_limits(INDEX, Limits(scripts=False))  # noqa: SLF001
@@ -58,7 +58,7 @@ class Bench:
             self.empty()
             self.plain(query)
             for ours in self.ours.values():
-                for distance in self.usual:
+                for distance in self.default_order:
                     ours.find_near_dups(INDEX, fingerprint=query, max_distance=distance)
             if time.monotonic() > end:
                 return

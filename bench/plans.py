@@ -26,7 +26,7 @@ from es_simhash import SimHashClient
 from es_simhash.index.plan import (
     PER_THOUSAND,
     SKIMMED_FROM,
-    Landscape,
+    IndexStats,
     Limits,
     LookupPlan,
     estimate,
@@ -60,9 +60,9 @@ def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: boo
     """Return the plans worth measuring: the cheapest by the model as it is, for several sizes of index."""
     plans: dict[LookupPlan, None] = {}
     for scale in (1, 16):
-        landscape = Landscape(documents * scale, 2.0 ** (16 - bits))
+        stats = IndexStats(documents * scale, 2.0 ** (16 - bits))
         for script in {False, scripts}:
-            estimates = explain_plan(max_distance, landscape=landscape, limits=Limits(scripts=script))
+            estimates = explain_plan(max_distance, stats=stats, limits=Limits(scripts=script))
             kept = [each for each in estimates if each.plan.script == script and each.hits < 20_000]
             plans |= dict.fromkeys(each.plan for each in kept[:most])
     return [plan for plan in plans if not plan.is_scan]
@@ -135,7 +135,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 def features(row: dict[str, Any]) -> list[float]:
     """Return what the model counts, in thousands, for a measured plan."""
     plan = make_plan(row["max_distance"], tuple(map(tuple, row["radii"])), script=row["script"])
-    found = estimate(plan, Landscape(row["documents"], 2.0 ** (16 - row["bits"])))
+    found = estimate(plan, IndexStats(row["documents"], 2.0 ** (16 - row["bits"])))
     checks, hits = (found.passing, 0.0) if plan.script else (0.0, found.passing)
     amounts = [plan.terms, found.postings, checks, min(hits, SKIMMED_FROM), max(hits - SKIMMED_FROM, 0.0)]
     return [each / 1000 for each in amounts]

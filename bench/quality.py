@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from es_simhash.hashing import fingerprint_array, get_scheme
-from es_simhash.index.allpairs import near_pairs
+from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.presets import PRESETS
 from es_simhash.quality import Truth, evaluate, read_truth
 

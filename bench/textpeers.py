@@ -27,8 +27,8 @@ from plans import EMPTY
 from quality import POSITIVE, Result, is_chinese, read_set, score, timed
 
 from es_simhash import SimHashClient
-from es_simhash.engine.embedded import embedded_server
 from es_simhash.quality import Truth
+from es_simhash.servers import embedded_server
 
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 SHINGLES = {"type": "shingle", "min_shingle_size": 3, "max_shingle_size": 3, "output_unigrams": False}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from es_simhash import SimHashClient
-from es_simhash.engine.embedded import EmbeddedServer, embedded_server
+from es_simhash.servers import EmbeddedServer, embedded_server
 
 INDEX = "fingerprints"
 QUERIES = 60

@@ -12,13 +12,13 @@ from .errors import (
     SimHashError,
     WorkerError,
 )
-from .flows.backfill import BackfillProgress
-from .flows.dedupe import Deduped
-from .flows.groups import Group, Pair
-from .flows.ingest import Written
-from .flows.manage import IndexCheck, Removal
-from .flows.reconcile import Reconciled
-from .flows.verify import Verification
+from .flows.grouping.dedupe import Deduped
+from .flows.grouping.groups import Group, Pair
+from .flows.grouping.ingest import Written
+from .flows.grouping.reconcile import Reconciled
+from .flows.lookup.verify import Verification
+from .flows.upkeep.backfill import BackfillProgress
+from .flows.upkeep.manage import IndexCheck, Removal
 from .hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -37,15 +37,15 @@ from .hashing import (
 from .index.actions import Problem, with_fingerprints
 from .index.documents import document_fields
 from .index.fields import fingerprint_fields
+from .index.grouping.if_similar import IfSimilar
+from .index.grouping.in_memory import distinct
 from .index.mapping import (
     IndexSettings,
     build_component_template,
     build_index_template,
     build_mapping,
 )
-from .index.nearby import distinct
-from .index.plan import Landscape, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
-from .index.policies import IfSimilar
+from .index.plan import IndexStats, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
@@ -62,8 +62,8 @@ __all__ = [
     "IncompleteSearchError",
     "IndexCheck",
     "IndexSettings",
+    "IndexStats",
     "InvalidInputError",
-    "Landscape",
     "Limits",
     "LookupPlan",
     "MappingError",

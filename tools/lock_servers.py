@@ -22,9 +22,9 @@ from typing import Any
 import jgo
 from jgo.maven import MavenContext
 
-from es_simhash.engine.embedded_artifacts import DOWNLOAD_TIMEOUT_SECONDS
+from es_simhash.servers.artifacts import DOWNLOAD_TIMEOUT_SECONDS
 
-LOCKS = Path(__file__).parents[1] / "es_simhash" / "engine" / "artifacts"
+LOCKS = Path(__file__).parents[1] / "es_simhash" / "servers" / "locked"
 
 # The modules worth having in tests; each jar holds one class named ...Plugin.
 OPENSEARCH_MODULES = (

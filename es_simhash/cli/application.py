@@ -56,7 +56,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 """
-Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.NAME``.
+Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``.
 """
 
 FAILED = 1
@@ -82,7 +82,7 @@ class Application(click.Group):
         """Return the command of that name, importing its module."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"es_simhash.cli.{cmd_name}").command
+        command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -19,8 +19,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import click
 
 from es_simhash import Scheme, SimHashClient
-from es_simhash.cli.options import Server
 from es_simhash.cli.output import warn
+from es_simhash.cli.shared_options import Server
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 from es_simhash.index.fields import DEFAULT_PREFIX
 

@@ -21,37 +21,35 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from es_simhash.client.base import BaseClient, Filter
-from es_simhash.engine.drivers import read_in_thread, run_async, stream_async
-from es_simhash.flows import (
-    backfill as backfilling,
+from es_simhash.client.drivers import read_in_thread, run_async, stream_async
+from es_simhash.flows.context import Index, read_index_settings
+from es_simhash.flows.grouping import (
     dedupe as deduping,
-    find as finding,
     groups as grouping,
     ingest as ingesting,
-    manage,
     reconcile as reconciling,
 )
-from es_simhash.flows.context import Index, read_index_settings
-from es_simhash.flows.doctor import diagnose
-from es_simhash.flows.explain import explain_documents
-from es_simhash.flows.find_many import find_many
-from es_simhash.flows.find_of import find_of, read_fingerprint
-from es_simhash.flows.options import OnIncomplete, Options
+from es_simhash.flows.lookup import find as finding
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
+from es_simhash.flows.lookup.options import OnIncomplete, Options
+from es_simhash.flows.lookup.verify import Verify
 from es_simhash.flows.protocol import Flow
-from es_simhash.flows.rule import Wish
-from es_simhash.flows.tune import tune
-from es_simhash.flows.verify import Verify
+from es_simhash.flows.upkeep import backfill as backfilling, manage
+from es_simhash.flows.upkeep.doctor import diagnose
+from es_simhash.flows.upkeep.explain_documents import explain_documents
+from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
-from es_simhash.index.deciding import OnDuplicate
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.grouping.decide import OnDuplicate
+from es_simhash.index.grouping.rule import GroupingRequest, Rule
+from es_simhash.index.mapping import IndexSettings, text_fields_of
 from es_simhash.index.plan import LookupPlan, PlanEstimate
 from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
-from es_simhash.index.rules import Rule
 
 if TYPE_CHECKING:
-    from es_simhash.quality.explain import Explanation
+    from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.tuning import Tuning
 
@@ -203,7 +201,7 @@ class AsyncSimHashClient(BaseClient):
         settings = await self._run(read_index_settings(self._context, index))
         finished = with_fingerprints(
             actions if isinstance(actions, AsyncIterable) else _as_async(actions),
-            text_field=ingesting.text_fields_of(settings, text_field),
+            text_field=text_fields_of(settings, text_field),
             scheme=settings.scheme,
             prefix=self._context.prefix,
             value=settings.value,
@@ -254,9 +252,9 @@ class AsyncSimHashClient(BaseClient):
         dry_run: bool = False,
     ) -> reconciling.Reconciled:
         """Make the groups of *index* what its rule says: see the sync client."""
-        wish = Wish(rule, max_distance, canonical)
+        request = GroupingRequest(rule, max_distance, canonical)
         moment = reconciling.check_moment(since)
-        return await self._run(reconciling.reconcile(self._context, index, wish, since=moment, dry_run=dry_run))
+        return await self._run(reconciling.reconcile(self._context, index, request, since=moment, dry_run=dry_run))
 
     def groups(self, index: Index) -> AsyncGenerator[grouping.Group, None]:
         """Yield each group of two or more documents of *index*: see the sync client."""
@@ -281,9 +279,12 @@ class AsyncSimHashClient(BaseClient):
         canonical: str | None = None,
     ) -> AsyncGenerator[deduping.Deduped, None]:
         """Tag or delete the duplicates that *index* holds, and yield a record of each: see the sync client."""
-        wish = Wish(rule, max_distance, canonical)
+        request = GroupingRequest(rule, max_distance, canonical)
         return stream_async(
-            deduping.dedupe(self._context, index, action, wish, dry_run=dry_run), self._client, self._dialect, result=[]
+            deduping.dedupe(self._context, index, action, request, dry_run=dry_run),
+            self._client,
+            self._dialect,
+            result=[],
         )
 
     def backfill(

@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from typing import Any
 
-from es_simhash.engine.dialects import find_dialect, is_async_client
+from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.flows.context import Context
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields

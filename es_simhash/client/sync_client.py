@@ -17,37 +17,35 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from es_simhash.client.base import BaseClient, Filter
-from es_simhash.engine.drivers import run, stream
-from es_simhash.flows import (
-    backfill as backfilling,
+from es_simhash.client.drivers import run, stream
+from es_simhash.flows.context import Index, read_index_settings
+from es_simhash.flows.grouping import (
     dedupe as deduping,
-    find as finding,
     groups as grouping,
     ingest as ingesting,
-    manage,
     reconcile as reconciling,
 )
-from es_simhash.flows.context import Index, read_index_settings
-from es_simhash.flows.doctor import diagnose
-from es_simhash.flows.explain import explain_documents
-from es_simhash.flows.find_many import find_many
-from es_simhash.flows.find_of import find_of, read_fingerprint
-from es_simhash.flows.options import OnIncomplete, Options
+from es_simhash.flows.lookup import find as finding
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
+from es_simhash.flows.lookup.options import OnIncomplete, Options
+from es_simhash.flows.lookup.verify import Verify
 from es_simhash.flows.protocol import Flow
-from es_simhash.flows.rule import Wish
-from es_simhash.flows.tune import tune
-from es_simhash.flows.verify import Verify
+from es_simhash.flows.upkeep import backfill as backfilling, manage
+from es_simhash.flows.upkeep.doctor import diagnose
+from es_simhash.flows.upkeep.explain_documents import explain_documents
+from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
-from es_simhash.index.deciding import OnDuplicate
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.grouping.decide import OnDuplicate
+from es_simhash.index.grouping.rule import GroupingRequest, Rule
+from es_simhash.index.mapping import IndexSettings, text_fields_of
 from es_simhash.index.plan import LookupPlan, PlanEstimate
 from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
-from es_simhash.index.rules import Rule
 
 if TYPE_CHECKING:
-    from es_simhash.quality.explain import Explanation
+    from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.tuning import Tuning
 
@@ -354,7 +352,7 @@ class SimHashClient(BaseClient):
         settings = self._run(read_index_settings(self._context, index))
         return with_fingerprints(
             actions,
-            text_field=ingesting.text_fields_of(settings, text_field),
+            text_field=text_fields_of(settings, text_field),
             scheme=settings.scheme,
             prefix=self._context.prefix,
             value=settings.value,
@@ -459,9 +457,9 @@ class SimHashClient(BaseClient):
             InvalidInputError: If the index is grouped by another rule, distance or order.
             IncompleteSearchError: If not every document could be looked at.
         """
-        wish = Wish(rule, max_distance, canonical)
+        request = GroupingRequest(rule, max_distance, canonical)
         moment = reconciling.check_moment(since)
-        return self._run(reconciling.reconcile(self._context, index, wish, since=moment, dry_run=dry_run))
+        return self._run(reconciling.reconcile(self._context, index, request, since=moment, dry_run=dry_run))
 
     def groups(self, index: Index) -> Generator[grouping.Group, None, None]:
         """
@@ -526,8 +524,10 @@ class SimHashClient(BaseClient):
             canonical:
                 As for :meth:`reconcile`.
         """
-        wish = Wish(rule, max_distance, canonical)
-        return stream(deduping.dedupe(self._context, index, action, wish, dry_run=dry_run), self._client, self._dialect)
+        request = GroupingRequest(rule, max_distance, canonical)
+        return stream(
+            deduping.dedupe(self._context, index, action, request, dry_run=dry_run), self._client, self._dialect
+        )
 
     def backfill(
         self,

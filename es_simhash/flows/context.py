@@ -21,7 +21,7 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.mapping import IndexSettings, find_faults, read_settings
-from es_simhash.index.plan import Landscape, Limits
+from es_simhash.index.plan import IndexStats, Limits
 
 __all__ = ["Context", "check_index", "read_index_settings"]
 
@@ -53,14 +53,14 @@ class Context:
     wanted: str | Scheme | None = None
     clock: Callable[[], float] = lambda: 0.0
     _learnt: dict[str, tuple[float, IndexSettings]] = field(default_factory=dict)
-    _landscapes: dict[str, tuple[float, Landscape]] = field(default_factory=dict)
+    _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
     _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         """Return whether *scheme* is one that the caller asked for."""
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
 
-    def believed(self) -> IndexSettings | None:
+    def assumed_settings(self) -> IndexSettings | None:
         """Return what to go by where no mapping can be read; ``None`` if the caller named no scheme."""
         return None if self.wanted is None else IndexSettings(get_scheme(self.wanted))
 
@@ -73,14 +73,14 @@ class Context:
         """Remember *settings* for a while."""
         self._learnt[_key(index)] = (self.clock(), settings)
 
-    def recall_landscape(self, index: Index) -> Landscape | None:
+    def recall_stats(self, index: Index) -> IndexStats | None:
         """Return what was learnt of the size of *index*, unless it is too old."""
-        when, landscape = self._landscapes.get(_key(index), (0.0, None))
-        return landscape if landscape is not None and self.clock() - when < SURVEYED_SECONDS else None
+        when, stats = self._stats.get(_key(index), (0.0, None))
+        return stats if stats is not None and self.clock() - when < SURVEYED_SECONDS else None
 
-    def learn_landscape(self, index: Index, landscape: Landscape) -> None:
-        """Remember *landscape* for a while."""
-        self._landscapes[_key(index)] = (self.clock(), landscape)
+    def learn_stats(self, index: Index, stats: IndexStats) -> None:
+        """Remember *stats* for a while."""
+        self._stats[_key(index)] = (self.clock(), stats)
 
     def limits(self, index: Index) -> Limits:
         """Return what the server is known to allow queries of *index*; what it refused long ago is tried again."""
@@ -94,7 +94,7 @@ class Context:
     def forget(self) -> None:
         """Forget everything learnt, after a mapping was changed."""
         self._learnt.clear()
-        self._landscapes.clear()
+        self._stats.clear()
         self._limits.clear()
 
 
@@ -144,23 +144,23 @@ def _ask(context: Context, index: str | list[str]) -> Flow[IndexSettings]:
     names = _key(index).split(",")
     local = [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
     if not local:
-        believed = context.believed()
-        if believed is None:
+        assumed = context.assumed_settings()
+        if assumed is None:
             raise InvalidInputError(
                 f"the mapping of {shorten(_key(index))} is on another cluster and cannot be read: pass scheme="
             )
-        return believed
+        return assumed
     try:
         mappings = yield Call("get_mapping", {"index": ",".join(local)})
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
-        believed = context.believed()
-        if believed is None:
+        assumed = context.assumed_settings()
+        if assumed is None:
             if status_of(error) == 403:
                 error.add_note("The mapping could not be read: pass scheme= to search without reading it.")
             raise
-        return believed
+        return assumed
     if not mappings:
         reason = f"no index matches {shorten(_key(index))}"
         raise IncompleteSearchError(f"{reason}: check the name", reasons=(reason,))
@@ -180,7 +180,7 @@ def agree(answer: Mapping[str, Any], context: Context) -> IndexSettings:
         faults = find_faults(mapping, prefix=context.prefix) if has_prefix or settings else []
         problems += [f"index {name!r}: {fault}" for fault in faults]
         if settings is None and has_prefix and not faults:
-            settings = context.believed()
+            settings = context.assumed_settings()
         if settings is not None:
             found[name] = settings
         elif has_prefix and not faults:

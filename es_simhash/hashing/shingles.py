@@ -20,7 +20,7 @@ from es_simhash.hashing.characters import SEPARATOR, normalise_batch, split_long
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import bytes_hasher
 from es_simhash.hashing.scripts import shingle_lengths
-from es_simhash.hashing.windows import hash_windows
+from es_simhash.hashing.shingle_runs import hash_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

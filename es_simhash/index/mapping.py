@@ -25,6 +25,7 @@ __all__ = [
     "find_faults",
     "merge_meta",
     "read_settings",
+    "text_fields_of",
 ]
 
 META_KEY = "es_simhash"
@@ -306,3 +307,23 @@ def _find_fault(name: str, found: Mapping[str, Any]) -> str | None:
     if name in _NEEDED and longest is not None and int(longest) < (16 if name == "fingerprint" else 4):
         return f"ignores values above {longest} characters"
     return None
+
+
+def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None) -> str | Sequence[str]:
+    """
+    Return the text fields *given*, else those that the index records.
+
+    Raises:
+        InvalidInputError: If neither names any, or they differ.
+    """
+    if given:
+        names = (given,) if isinstance(given, str) else tuple(given)
+        if settings.text_fields and names != settings.text_fields:
+            raise InvalidInputError(
+                f"text_field {shorten(given)} differs from the index's {list(settings.text_fields)}: fingerprints of "
+                "different fields cannot be compared; leave text_field out, or use another prefix"
+            )
+        return given
+    if not settings.text_fields:
+        raise InvalidInputError("the index does not record which field holds the text: pass text_field=")
+    return settings.text_fields

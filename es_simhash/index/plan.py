@@ -27,7 +27,7 @@ from es_simhash.hashing import BLOCK_BITS, BLOCKS
 
 __all__ = [
     "DEFAULT_MAX_DISTANCE",
-    "Landscape",
+    "IndexStats",
     "Limits",
     "LookupPlan",
     "PlanEstimate",
@@ -80,7 +80,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Landscape:
+class IndexStats:
     """
     What is known of an index's fingerprints.
 
@@ -365,14 +365,14 @@ PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "s
 SKIMMED_FROM = 600
 
 
-def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
+def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
     """
-    Return what *plan* is expected to cost in an index like *landscape*.
+    Return what *plan* is expected to cost in an index like *stats*.
     """
     # A list of neighbours is less skewed than the list of one's own block: take the density as a bound for all.
-    postings = landscape.documents * landscape.density * plan.terms / 2**BLOCK_BITS
-    passing = landscape.documents * min(
-        1.0, plan.pass_share * landscape.density ** _blocks_needed(plan.radii, plan.minimum_should_match)
+    postings = stats.documents * stats.density * plan.terms / 2**BLOCK_BITS
+    passing = stats.documents * min(
+        1.0, plan.pass_share * stats.density ** _blocks_needed(plan.radii, plan.minimum_should_match)
     )
     hits = 0.0 if plan.script else passing
     checks = passing if plan.script else 0.0
@@ -388,7 +388,7 @@ def estimate(plan: LookupPlan, landscape: Landscape) -> PlanEstimate:
 
 
 def explain_plan(
-    max_distance: int = DEFAULT_MAX_DISTANCE, *, landscape: Landscape | None = None, limits: Limits | None = None
+    max_distance: int = DEFAULT_MAX_DISTANCE, *, stats: IndexStats | None = None, limits: Limits | None = None
 ) -> tuple[PlanEstimate, ...]:
     """
     Return the estimates of the plans for *max_distance*, cheapest first: the first is the one that is used.
@@ -398,7 +398,7 @@ def explain_plan(
     Args:
         max_distance:
             Largest distance, in bits, inclusive, 0 to 64.
-        landscape:
+        stats:
             What is known of the index; by default a million random fingerprints.
         limits:
             What the server allows; by default everything.
@@ -412,18 +412,18 @@ def explain_plan(
         'scan'
     """
     check_max_distance(max_distance)
-    landscape = landscape or Landscape()
-    estimates = [estimate(plan, landscape) for plan in _plans(max_distance, limits or Limits())]
+    stats = stats or IndexStats()
+    estimates = [estimate(plan, stats) for plan in _plans(max_distance, limits or Limits())]
     return tuple(sorted(estimates, key=lambda each: each.milliseconds))
 
 
 @lru_cache(maxsize=1024)
-def _cheapest(max_distance: int, landscape: Landscape, limits: Limits) -> LookupPlan:
-    return explain_plan(max_distance, landscape=landscape, limits=limits)[0].plan
+def _cheapest(max_distance: int, stats: IndexStats, limits: Limits) -> LookupPlan:
+    return explain_plan(max_distance, stats=stats, limits=limits)[0].plan
 
 
 def plan_lookup(
-    max_distance: int = DEFAULT_MAX_DISTANCE, *, landscape: Landscape | None = None, limits: Limits | None = None
+    max_distance: int = DEFAULT_MAX_DISTANCE, *, stats: IndexStats | None = None, limits: Limits | None = None
 ) -> LookupPlan:
     """
     Return the plan with the least estimated cost; arguments and errors as :func:`explain_plan`.
@@ -433,4 +433,4 @@ def plan_lookup(
         3
     """
     check_max_distance(max_distance)
-    return _cheapest(max_distance, landscape or Landscape(), limits or Limits())
+    return _cheapest(max_distance, stats or IndexStats(), limits or Limits())

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
-from es_simhash.index.allpairs import near_pairs
+from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.plan import check_max_distance
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.rescore import NearDups
-from es_simhash.index.verify import check_bound
+from es_simhash.index.similarity import check_bound
 from es_simhash.quality.similarities import pair_similarities
 from es_simhash.quality.truth import Truth
 

@@ -15,7 +15,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
-from es_simhash.index.verify import shingle_set
+from es_simhash.index.similarity import shingle_set
 
 __all__ = ["FEW_SHINGLES", "Diagnosis", "Finding", "judge_blocks", "judge_missing", "judge_sample"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.index.verify import shingle_set
+from es_simhash.index.similarity import shingle_set
 
 __all__ = ["pair_similarities"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.hashing import Scheme, fingerprint_array
-from es_simhash.index.allpairs import distances_between, near_pairs
+from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.presets import PRESETS
 from es_simhash.quality.edits import EDITS
 from es_simhash.quality.similarities import pair_similarities

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
 from es_simhash.index.mapping import build_mapping
-from es_simhash.index.plan import Landscape, Limits, explain_plan, plan_lookup
+from es_simhash.index.plan import IndexStats, Limits, explain_plan, plan_lookup
 from es_simhash.index.query import build_query, build_query_of
 
 FOX = "the quick brown fox jumps over the lazy dog"
@@ -176,7 +176,7 @@ def test_query_is_the_librarys(run):
         "--filter",
         '{"term": {"lang": "en"}}',
     )
-    plan = plan_lookup(8, landscape=Landscape(documents=5000), limits=Limits(scripts=False))
+    plan = plan_lookup(8, stats=IndexStats(documents=5000), limits=Limits(scripts=False))
     wanted = build_query(
         fingerprint(FOX), max_distance=8, plan=plan, exclude_ids=["1"], filter={"term": {"lang": "en"}}
     )

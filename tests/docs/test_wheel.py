@@ -24,7 +24,7 @@ def test_the_wheel_holds_no_tests_and_all_data(wheel):
     """The package, its data and its licence, and nothing of the checkout beside it."""
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"es_simhash"}
-    for wanted in ("py.typed", "demo/corpus.jsonl", "hashing/characters.bin", "engine/artifacts/opensearch-3.8.0.json"):
+    for wanted in ("py.typed", "demo/corpus.jsonl", "hashing/characters.bin", "servers/locked/opensearch-3.8.0.json"):
         assert f"es_simhash/{wanted}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 from itertools import islice
 
 from es_simhash.flows.context import Context
-from es_simhash.flows.find import find
-from es_simhash.flows.options import Options
+from es_simhash.flows.lookup.find import find
+from es_simhash.flows.lookup.options import Options
 from es_simhash.index.documents import fingerprint_fields
 from es_simhash.index.mapping import build_mapping
-from es_simhash.index.plan import Landscape
+from es_simhash.index.plan import IndexStats
 from tests.flows.by_hand import ServerError, drive
 
 WHOLE = {"total": 1, "successful": 1, "failed": 0}
@@ -98,7 +98,7 @@ def as_asked(found, body):
 
 def look(index, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
     context = context or Context()
-    if context.recall_landscape("i") is None:
-        context.learn_landscape("i", Landscape())  # so that no call asks for it
+    if context.recall_stats("i") is None:
+        context.learn_stats("i", IndexStats())  # so that no call asks for it
     flow = find(context, "i", None, fingerprint, Options(**options))
     return drive(flow, index, fail_at=fail_at, failure=failure)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash import build_mapping
+from es_simhash.flows.lookup.index_stats import SAMPLE
 from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
-from es_simhash.flows.survey import SAMPLE
 from tests.flows.by_hand import ServerError
 
 INDEX = "i"

@@ -3,9 +3,9 @@
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
-from es_simhash.flows.backfill import BackfillOptions, backfill
-from es_simhash.flows.checkpoint import Checkpoint
 from es_simhash.flows.context import Context
+from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
+from es_simhash.flows.upkeep.checkpoint import Checkpoint
 from tests.flows.by_hand import ServerError
 from tests.flows.store import (
     GIVES_BACK,
@@ -108,7 +108,7 @@ def test_a_cancellation_at_any_request(is_late, tmp_path, monkeypatch):
             super().__init__(*arguments)
             opened.append(self)
 
-    monkeypatch.setattr("es_simhash.flows.checkpoint.Checkpoint", Recorded)
+    monkeypatch.setattr("es_simhash.flows.upkeep.checkpoint.Checkpoint", Recorded)
     for step in range(run_backfill(filled()).steps):
         store, file = filled(), tmp_path / str(step)
         run = run_backfill(store, file, cancel_at=step, is_late=is_late)

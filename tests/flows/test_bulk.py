@@ -5,8 +5,15 @@ import copy
 import pytest
 
 from es_simhash import InvalidInputError
-from es_simhash.flows.bulk import ATTEMPTS, LONGEST_WAIT_SECONDS, Operation, send_bulk, to_operation, wait_seconds
 from es_simhash.flows.protocol import Call, Wait
+from es_simhash.flows.transfer.bulk import (
+    ATTEMPTS,
+    LONGEST_WAIT_SECONDS,
+    Operation,
+    send_bulk,
+    to_operation,
+    wait_seconds,
+)
 from tests.flows.by_hand import ServerError
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from es_simhash.engine.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
-from es_simhash.engine.drivers import run, run_async, stream, stream_async
+from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
+from es_simhash.client.drivers import run, run_async, stream, stream_async
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
 
@@ -190,7 +190,7 @@ class SlowToOpen:
 @pytest.mark.parametrize("refuses", [False, True])
 def test_a_cancellation_while_something_is_opened_closes_it(refuses):
     """The answer is waited for, nothing more is sent but the request that closes, and the task is cancelled."""
-    from es_simhash.flows.paging import read_pages
+    from es_simhash.flows.transfer.pages import read_pages
 
     async def main():
         client = SlowToOpen(refuses=refuses)

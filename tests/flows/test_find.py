@@ -11,14 +11,14 @@ from es_simhash import (
     build_mapping,
     get_scheme,
 )
-from es_simhash.engine.drivers import stream
+from es_simhash.client.drivers import stream
 from es_simhash.flows.context import Context, agree
-from es_simhash.flows.find import find, scan
-from es_simhash.flows.find_many import find_many
-from es_simhash.flows.find_of import find_of
-from es_simhash.flows.lookup import NEXT_PAGE
-from es_simhash.flows.options import Options
-from es_simhash.index.plan import Landscape, Limits, make_plan
+from es_simhash.flows.lookup.find import find, scan
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.find_of import find_of
+from es_simhash.flows.lookup.options import Options
+from es_simhash.flows.lookup.search import NEXT_PAGE
+from es_simhash.index.plan import IndexStats, Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 
@@ -168,7 +168,7 @@ LONG_LIST = "The number of terms [697] used in the Terms Query request has excee
 def test_what_a_server_refuses_is_asked_another_way(refuses, message, status):
     """And remembered: the next lookup is not refused."""
     context = Context()
-    context.learn_landscape("i", Landscape(100_000))
+    context.learn_stats("i", IndexStats(100_000))
     index = Refusing([0, 1], refuses, message, status)
     found, _, _ = look(index, context=context, max_distance=13)
     assert (len(found), found.complete) == (2, True)
@@ -407,7 +407,7 @@ def test_many_keep_their_order_and_their_failures():
 
 def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
     """The others of its batch have their answers."""
-    from es_simhash.flows import find_many as module
+    from es_simhash.flows.lookup import find_many as module
 
     def one(text, scheme):
         if text == "bad":
@@ -530,7 +530,7 @@ class ByIdOfAnotherVersion(ById):
 def test_of_a_document_leaves_it_out(kind, searches):
     """In one search where the server can look up the terms, also where fewer are wanted than there are."""
     context = Context()
-    context.learn_landscape("i", Landscape())
+    context.learn_stats("i", IndexStats())
     found, calls, _ = drive(find_of(context, "i", "0", Options(size=1)), kind([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.flows.context import Context
-from es_simhash.flows.ingest import IngestOptions, ingest
+from es_simhash.flows.grouping.ingest import IngestOptions, ingest
 from es_simhash.index.fields import group_fields
 from tests.flows.by_hand import ServerError
 from tests.flows.store import (
@@ -32,7 +32,7 @@ ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values(
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 2)
+    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 2)
 
 
 def grouped(body, group, **rest):

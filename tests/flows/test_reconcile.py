@@ -4,8 +4,8 @@ import pytest
 
 from es_simhash import fingerprint_fields
 from es_simhash.flows.context import Context
-from es_simhash.flows.reconcile import reconcile
-from es_simhash.flows.rule import Wish
+from es_simhash.flows.grouping.reconcile import reconcile
+from es_simhash.index.grouping.rule import GroupingRequest
 from tests.flows.store import (
     GIVES_BACK,
     INDEX,
@@ -27,7 +27,7 @@ times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr("es_simhash.flows.reconcile.BATCH", 2)
+    monkeypatch.setattr("es_simhash.flows.grouping.reconcile.BATCH", 2)
 
 
 def grouped(number, **own):
@@ -51,7 +51,7 @@ def filled():
 
 
 def run_reconcile(store, *, since=None, dry_run=False, **trouble):
-    return carry_out(reconcile(Context(), INDEX, Wish(), since=since, dry_run=dry_run), store, **trouble)
+    return carry_out(reconcile(Context(), INDEX, GroupingRequest(), since=since, dry_run=dry_run), store, **trouble)
 
 
 def wrong(store):

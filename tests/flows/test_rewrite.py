@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash.flows.rewrite import ATTEMPTS, Place, rewrite
+from es_simhash.flows.transfer.conditional_write import ATTEMPTS, Place, rewrite
 from tests.flows.by_hand import ServerError
 from tests.flows.store import INDEX, Cancelled, Store, carry_out, failures, is_passing
 

@@ -4,9 +4,9 @@ import pytest
 
 from es_simhash import IncompleteSearchError
 from es_simhash.flows.context import Context
-from es_simhash.flows.find_many import find_many
-from es_simhash.flows.options import Options
-from es_simhash.index.plan import Landscape, Limits, make_plan
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.options import Options
+from es_simhash.index.plan import IndexStats, Limits, make_plan
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 
@@ -58,7 +58,7 @@ def test_a_view_that_keeps_no_order_is_given_up_in_the_middle():
     fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
     index = Index(fingerprints, has_shard_doc=False)
     context = Context()
-    context.learn_landscape("i", Landscape(4_500))
+    context.learn_stats("i", IndexStats(4_500))
     found, calls, _ = look(index, context=context, max_distance=40, plan=make_plan(40, ()))
     assert found.candidates == len(fingerprints)
     assert len(found) == len({each.id for each in found}) == 6_040
@@ -122,7 +122,7 @@ def test_of_the_nearest_few_no_more_is_read_than_is_wanted():
 def test_few_of_very_many_are_read_in_order_of_clauses_matched(documents, skimmed):
     """Reading can then stop early, which skimming cannot."""
     context = Context()
-    context.learn_landscape("i", Landscape(documents))
+    context.learn_stats("i", IndexStats(documents))
     plan = make_plan(12, ((0, 3),) * 3 + ((4,),))  # lets through 2 and 70 thousand of these
 
     class Ranking(Index):
@@ -139,7 +139,7 @@ def test_few_of_very_many_are_read_in_order_of_clauses_matched(documents, skimme
 
 def test_near_fingerprints_are_asked_for_in_parts(monkeypatch):
     """A list of terms has its limits."""
-    monkeypatch.setattr("es_simhash.flows.lookup.HOLDERS", 2)
+    monkeypatch.setattr("es_simhash.flows.lookup.search.HOLDERS", 2)
     found, calls, _ = look(Index([0, 1, 2, 4, 3, 3]), **SCAN)
     assert sorted(each.id for each in found) == ["0", "1", "2", "3", "4", "5"]
     assert len(searches(calls)) == 1 + 3
@@ -231,7 +231,7 @@ def test_a_list_refused_in_the_second_pass_is_asked_for_in_parts():
             return super().search(body, index, scroll)
 
     context = Context()
-    context.learn_landscape("i", Landscape(1_000_000))
+    context.learn_stats("i", IndexStats(1_000_000))
     context.learn_limits("i", Limits(scripts=False))
     for plan in (None, make_plan(40, ())):
         found, _, _ = look(ShortLists([0, 1, 2, 3] * 100), max_distance=40, context=context, plan=plan)

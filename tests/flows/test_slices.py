@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash.flows.protocol import Together
-from es_simhash.flows.slices import read_slices
+from es_simhash.flows.transfer.slices import read_slices
 from tests.flows.by_hand import ServerError
 from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
 

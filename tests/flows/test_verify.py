@@ -3,8 +3,8 @@
 import pytest
 
 from es_simhash import InvalidInputError, NearDup, NearDups, Verification
-from es_simhash.flows import verify
-from es_simhash.flows.sampling import check_sample, sample_documents
+from es_simhash.flows.lookup import verify
+from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import fingerprint, get_scheme
 from es_simhash.index.mapping import IndexSettings
 from tests.flows.by_hand import ServerError, drive

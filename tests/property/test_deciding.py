@@ -3,15 +3,15 @@
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
-from es_simhash.index.deciding import Decider, Draft, Standing
-from es_simhash.index.rules import Grouping
+from es_simhash.index.grouping.decide import Decider, Draft, ExistingDocument
+from es_simhash.index.grouping.rule import Grouping
 from tests.property.test_grouping import connected, related_fingerprints, star
 
 
 def shown(visible, fingerprint, max_distance, *, canonicals_only):
     """Return what a search shows of the drafts in *visible*, in the order of their writing."""
     return [
-        Standing(each.id, each.fingerprint, each.group)
+        ExistingDocument(each.id, each.fingerprint, each.group)
         for each in visible
         if hamming_distance(each.fingerprint, fingerprint) <= max_distance
         if each.group == each.id or not canonicals_only
@@ -78,5 +78,5 @@ def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
     decider.decide(drafts[1], [])
     assert [each.id for each in drafts[1].replaced] == ["a"]
     decider.refuse(drafts[1])
-    decider.decide(drafts[2], [Standing("a", 0, "a")])
+    decider.decide(drafts[2], [ExistingDocument("a", 0, "a")])
     assert [each.id for each in drafts[2].replaced] == ["a"]

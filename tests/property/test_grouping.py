@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
-from es_simhash.index import allpairs, grouping
-from es_simhash.index.allpairs import near_pairs
-from es_simhash.index.grouping import group_fingerprints
-from es_simhash.index.nearby import Nearby, distinct
+from es_simhash.index.grouping import all_pairs, assign
+from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.grouping.assign import group_fingerprints
+from es_simhash.index.grouping.in_memory import Nearby, distinct
 
 
 @st.composite
@@ -30,9 +30,9 @@ distances = st.integers(0, 64)
 def test_every_pair_is_found_once(values, max_distance, chunk, sparse):
     """Whatever the distance, the parts chosen and the size of a chunk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allpairs, "CHUNK", chunk)
+        patch.setattr(all_pairs, "CHUNK", chunk)
         if sparse:  # the parts that a large set is cut into
-            patch.setattr(allpairs, "_order_of_magnitude", lambda _: 1 << 18)
+            patch.setattr(all_pairs, "_order_of_magnitude", lambda _: 1 << 18)
         found = [
             (min(a, b), max(a, b), d)
             for part in near_pairs(np.array(values, np.uint64), max_distance)
@@ -76,8 +76,8 @@ def test_groups_are_those_of_the_rule(values, max_distance, most_edges, most_rou
     """With pairs in memory and not, with chains settled in rounds and one by one."""
     array = np.array(values, np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "MOST_EDGES", most_edges)
-        patch.setattr(grouping, "MOST_ROUNDS", most_rounds)
+        patch.setattr(assign, "MOST_EDGES", most_edges)
+        patch.setattr(assign, "MOST_ROUNDS", most_rounds)
         assert group_fingerprints(array, max_distance).tolist() == star(values, max_distance)
         found = group_fingerprints(array, max_distance, rule="connected")
         assert found.tolist() == connected(values, max_distance)

@@ -27,7 +27,7 @@ from es_simhash.hashing import (
 )
 from es_simhash.hashing.characters import normalise_codes, normalise_text, to_codes
 from es_simhash.hashing.hashes import HASHES
-from es_simhash.hashing.windows import hash_windows
+from es_simhash.hashing.shingle_runs import hash_windows
 from tests import reference
 
 WORDS64 = st.integers(0, 2**64 - 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.index.verify import compare_texts, shingle_set
+from es_simhash.index.similarity import compare_texts, shingle_set
 from es_simhash.quality.similarities import pair_similarities
 from tests import reference
 

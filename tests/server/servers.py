@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from es_simhash.engine.embedded import EmbeddedServer, embedded_server
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
+from es_simhash.servers import EmbeddedServer, embedded_server
 
 PRODUCTS = ("opensearch", "elasticsearch")
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from es_simhash.cli import app
-from es_simhash.engine.embedded import embedded_server
-from es_simhash.engine.embedded_security import LOGIN
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
+from es_simhash.servers import embedded_server
+from es_simhash.servers.security import LOGIN
 from tests.server.servers import is_required
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."

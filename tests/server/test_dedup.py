@@ -51,8 +51,8 @@ def held(server, index):
 @pytest.mark.parametrize("max_distance", [0, 3, 8])
 def test_tags_are_those_of_the_rule(server, index, simhash, monkeypatch, max_distance):
     """Over several batches and refreshes: every tag is what comparing all documents in order gives."""
-    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 40)
-    monkeypatch.setattr("es_simhash.flows.grouped.IN_FLIGHT", 90)
+    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 40)
+    monkeypatch.setattr("es_simhash.flows.grouping.grouper.IN_FLIGHT", 90)
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"})
     found = texts(300)
     prints = [fingerprint(text) for text in found]
@@ -72,7 +72,7 @@ def test_tags_are_those_of_the_rule(server, index, simhash, monkeypatch, max_dis
 
 def test_skip_writes_no_duplicate(server, index, simhash, monkeypatch):
     """Each skipped document is reported with what it duplicates, and a second run skips or rewrites all."""
-    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 50)
+    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 50)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     found = texts(200)
     prints = [fingerprint(text) for text in found]
@@ -169,7 +169,8 @@ def test_chains(server, index, simhash):
         documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "es_simhash.flows.ingest.with_fingerprints", lambda documents, **_: (each for each in documents)
+                "es_simhash.flows.grouping.ingest.with_fingerprints",
+                lambda documents, **_: (each for each in documents),
             )
             reports = [*simhash.ingest(name, documents[:2], rule=rule)]
             server.request("POST", f"/{name}/_refresh")

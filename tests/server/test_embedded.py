@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from es_simhash.engine.embedded import embedded_cluster, embedded_server
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
+from es_simhash.servers import embedded_server
 from tests.server.servers import Server, is_required, send
+from tests.servers.cluster import embedded_cluster
 
 ENDING_SECONDS = 30
 
@@ -63,7 +64,7 @@ def test_server_ends_with_its_killed_parent(tmp_path):
     program = tmp_path / "parent.py"
     program.write_text(
         "import json, time\n"
-        "from es_simhash.engine.embedded import embedded_server\n"
+        "from es_simhash.servers import embedded_server\n"
         "server = embedded_server('opensearch')\n"
         "print(json.dumps([server.pid, str(server.data)]), flush=True)\n"
         "time.sleep(600)\n"

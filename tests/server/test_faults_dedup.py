@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from es_simhash import SimHashClient
-from es_simhash.engine.embedded import embedded_cluster, embedded_server
+from es_simhash.servers import embedded_server
 from tests.server.conftest import make_client
 from tests.server.servers import Server
 from tests.server.test_backfill import assert_all_right, put
 from tests.server.test_dedup import held, numbered, texts
 from tests.server.test_lookup import ONE_SHARD, send_lines
 from tests.server.test_reconcile import expected_groups, told_groups
+from tests.servers.cluster import embedded_cluster
 
 pytestmark = pytest.mark.faults
 
@@ -99,7 +100,7 @@ def test_writers_in_any_order_come_to_one_result(server, index):
 
 def test_a_poisoned_document_in_each_batch(server, index, simhash, monkeypatch):
     """Everything else is written and grouped, and each failure is named."""
-    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 25)
+    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 25)
     mappings = {"properties": {"n": {"type": "integer"}}}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
     documents = numbered(texts(200, seed=6))
@@ -120,7 +121,7 @@ def test_a_poisoned_document_in_each_batch(server, index, simhash, monkeypatch):
 
 def test_an_index_that_is_read_only_for_a_while(server, index, simhash, monkeypatch):
     """What is refused meanwhile is reported, and is written when it is given again."""
-    monkeypatch.setattr("es_simhash.flows.ingest.CHUNK_DOCUMENTS", 10)
+    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 10)
     monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 10)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     documents = numbered(texts(120, seed=7))

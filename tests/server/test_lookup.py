@@ -295,7 +295,7 @@ def test_a_document_whose_stored_terms_are_not_to_be_had(server, index, simhash,
 
 def test_without_a_point_in_time(server, index, simhash, monkeypatch):
     """A server or a user without one reads on by scroll, and gives it back."""
-    from es_simhash.engine import dialects
+    from es_simhash.client import dialects
     from tests.flows.by_hand import ServerError
 
     def call(dialect, client, request):

@@ -16,7 +16,7 @@ from es_simhash import (
     make_plan,
     rescore,
 )
-from es_simhash.index.plan import Landscape, Limits
+from es_simhash.index.plan import IndexStats, Limits
 from tests.server.conftest import make_client
 from tests.server.test_lookup import ONE_SHARD, fill, planted, send_lines, truth
 
@@ -61,7 +61,7 @@ def test_lookups_that_share_a_search(server, index, filled, max_distance):
     wanted = [*random.Random(3).sample(fingerprints, 118), 0, 2**64 - 1]
     expected = [truth(fingerprints, each, max_distance) for each in wanted]
     for _ in range(2):  # the second time with what was learnt of the server
-        simhash._context.learn_landscape(index, Landscape(1_000_000))  # a small index would be scanned, one by one
+        simhash._context.learn_stats(index, IndexStats(1_000_000))  # a small index would be scanned, one by one
         before = searches(server, index)
         many = simhash.find_near_dups_many(index, fingerprints=wanted, max_distance=max_distance)
         assert [answer_of(each) for each in many] == expected
@@ -71,7 +71,7 @@ def test_lookups_that_share_a_search(server, index, filled, max_distance):
 
 def test_a_shared_search_that_does_not_hold_all(server, index, filled, monkeypatch):
     """Its lookups are asked again, each for itself."""
-    monkeypatch.setattr("es_simhash.flows.bundle.LARGEST_PAGE", 10)
+    monkeypatch.setattr("es_simhash.flows.lookup.shared_search.LARGEST_PAGE", 10)
     simhash, fingerprints = filled
     plan = make_plan(8, (0, 1, 2))
     many = simhash.find_near_dups_many(index, fingerprints=fingerprints[:30], max_distance=8, plan=plan)

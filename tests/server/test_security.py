@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint_fields
 from es_simhash.cli import app
-from es_simhash.engine.embedded import embedded_server
+from es_simhash.servers import embedded_server
 from tests.server.conftest import Calls
 from tests.server.servers import send
 

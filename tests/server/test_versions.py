@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from es_simhash import SimHashClient
 from es_simhash.cli import app
-from es_simhash.engine.embedded import embedded_server
 from es_simhash.errors import EmbeddedServerError
+from es_simhash.servers import embedded_server
 from tests.server.servers import is_required
 
 OLDER = "8.19.21"

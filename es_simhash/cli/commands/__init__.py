@@ -1,0 +1,3 @@
+"""
+One file a command: each parses its arguments, calls the library method of that name, and prints.
+"""

@@ -1,0 +1,209 @@
+"""
+``es-simhash demo``: near-duplicates in a small corpus, found by a real server and shown so that a person can judge.
+
+The corpus, the judging and the tables are in ``es_simhash.demo``; here they meet a server.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from es_simhash import SimHashClient
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.output import note, print_json, print_line, show
+from es_simhash.cli.shared_options import PRODUCTS, Server, json_option
+from es_simhash.demo import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
+from es_simhash.errors import SimHashError
+from es_simhash.hashing import fingerprints, hamming_distance
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+DEMO_MAX_DISTANCE = 10
+_TIMEOUT_SECONDS = 60.0
+
+
+EXAMPLES = [
+    "es-simhash demo",
+    "es-simhash demo --max-distance 3",
+    "es-simhash demo --url http://localhost:9200",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.option("--url", metavar="URL", help="Use your own server, in an index that is deleted at the end.")
+@click.option(
+    "--product",
+    type=click.Choice(["auto", *PRODUCTS]),
+    default="auto",
+    show_default=True,
+    help="What the server is: that of --url, or the one to start (OpenSearch).",
+)
+@click.option("--insecure", is_flag=True, help="Do not verify the certificate of --url.")
+@click.option(
+    "-d",
+    "--max-distance",
+    type=click.IntRange(0, 64),
+    default=DEMO_MAX_DISTANCE,
+    show_default=True,
+    metavar="BITS",
+    help="Largest distance of a near-duplicate, inclusive.",
+)
+@json_option
+def command(url: str | None, product: str, max_distance: int, *, insecure: bool, as_json: bool) -> None:
+    """
+    Find near-duplicates in a small corpus that comes with es-simhash.
+
+    Starts a real OpenSearch on this machine (the first time it downloads 60 MB), indexes news, listings, laws, mails
+    and posts in Chinese, English and Japanese together with edited copies of them, looks every one up, and shows the
+    groups, the words that differ, what was missed and why. Leaves nothing behind.
+    """
+    documents = load_corpus()
+    with _server(url, product, is_insecure=insecure) as server:
+        index = f"es-simhash-demo-{uuid.uuid4().hex[:8]}"
+        with connect(server, index) as connection:
+            note(f"indexing {len(documents)} documents into {connection.product} at {server.url} ...")
+            try:
+                _index(connection.simhash, index, documents)
+                connection.client.indices.refresh(index=index)
+                pairs = _find(connection.simhash, index, documents, max_distance)
+            finally:
+                connection.client.indices.delete(index=index, ignore_unavailable=True)
+    found = dict(zip((document.id for document in documents), fingerprints([d.text for d in documents]), strict=True))
+    report = judge(documents, pairs, fingerprints=found, max_distance=max_distance)
+    if as_json:
+        print_json(_to_dict(report))
+    else:
+        show(*_story(report, documents, found))
+        print_line(_how_to(max_distance))  # not through rich, which would wrap lines that are there to be copied
+
+
+@contextmanager
+def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Server]:
+    """Give the server of the user, or a real one that goes when it is done."""
+    if url is not None:
+        yield Server(url, product, is_insecure, _TIMEOUT_SECONDS)
+        return
+    from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
+
+    chosen = "opensearch" if product == "auto" else product
+    note(f"starting {chosen} ...")
+    with embedded_server(chosen) as embedded:
+        yield Server(embedded.url, chosen, is_insecure, _TIMEOUT_SECONDS)
+
+
+def _index(simhash: SimHashClient, index: str, documents: Sequence[Document]) -> None:
+    simhash.create_index(index, text_field="text")
+    actions = ({"_id": document.id, "_source": document.source} for document in documents)
+    for written in simhash.ingest(index, actions, on_duplicate=None):
+        if written.action == "refused":
+            raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
+
+
+def _find(
+    simhash: SimHashClient, index: str, documents: Sequence[Document], max_distance: int
+) -> list[tuple[str, str, int]]:
+    answers = simhash.find_near_dups_many(index, [document.text for document in documents], max_distance=max_distance)
+    pairs = []
+    for document, answer in zip(documents, answers, strict=True):
+        if isinstance(answer, Exception):
+            raise answer
+        pairs += [(document.id, near_dup.id, near_dup.distance) for near_dup in answer]
+    return pairs
+
+
+def _story(report: Report, documents: Sequence[Document], found: dict[str, int | None]) -> Iterator[RenderableType]:
+    """Yield what the demo shows, from top to bottom."""
+    from rich.rule import Rule  # noqa: PLC0415 -- slow to import
+    from rich.text import Text  # noqa: PLC0415
+
+    from es_simhash.demo import diff_panel, edits_table, groups_table, summary_text, verdicts_table  # noqa: PLC0415
+
+    yield Rule("Which documents are near-duplicates of which", align="left")
+    yield groups_table(report)
+    yield Rule("What differs: one example of each kind of edit that was found", align="left")
+    for verdict in _examples(report):
+        yield diff_panel(verdict.original, verdict.document, distance=verdict.distance or 0, max_changes=2)
+    yield Rule("What was missed, and why", align="left")
+    yield verdicts_table(report, statuses=[Status.MISSED, Status.SURPRISE, Status.LOST])
+    yield Rule("In short", align="left")
+    yield edits_table(report)
+    yield summary_text(report)
+    yield Text(_about_distance(report, documents, found))
+    yield Text("Every document within the distance was found: a lookup is exact, on an index of any size.")
+    yield Rule("On your own index", align="left")
+
+
+def _examples(report: Report) -> list[Verdict]:
+    """Return a copy of each kind that was found with a distance, in as many languages as there are."""
+    examples: dict[str, Verdict] = {}
+    shown: Counter[str] = Counter()
+    for edit in EDIT_KINDS:
+        found = [v for v in report.verdicts if v.status is Status.FOUND and v.distance and v.document.edit == edit]
+        if found:
+            examples[edit] = min(found, key=lambda verdict: shown[verdict.document.lang])
+            shown[examples[edit].document.lang] += 1
+    return list(examples.values())
+
+
+def _about_distance(report: Report, documents: Sequence[Document], found: dict[str, int | None]) -> str:
+    """Return what another max_distance would have given, since that is the choice to make."""
+    copies = [(found[each.id], found[each.edit_of]) for each in documents if each.edit_of]
+    distances = [hamming_distance(a, b) for a, b in copies if a is not None and b is not None]
+    numbers = ", ".join(
+        f"{sum(distance <= limit for distance in distances)} within {limit}"
+        for limit in sorted({DEFAULT_MAX_DISTANCE, 8, 12, report.max_distance})
+    )
+    return (
+        f"The distance is yours to choose: of {len(distances)} copies, {numbers} bits. More bits find more, and on a "
+        "large index also more that is only similar."
+    )
+
+
+def _how_to(max_distance: int) -> str:
+    program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
+    return f"""\
+# a server of yours, or a local one that keeps its data: {program} serve
+export ES_SIMHASH_URL=http://localhost:9200
+# its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
+{program} ingest my-index documents.jsonl --create --text-field body --max-distance {max_distance}
+{program} find my-index --file article.txt
+{program} find my-index --input new-documents.jsonl >found.jsonl
+{program} check my-index
+
+# in Python, with the client you have
+from es_simhash import SimHashClient
+simhash = SimHashClient(client)  # an Elasticsearch(...) or OpenSearch(...)
+simhash.create_index("my-index", text_field="body", max_distance={max_distance})
+helpers.bulk(client, simhash.with_fingerprints("my-index", actions), index="my-index")
+for near_dup in simhash.find_near_dups("my-index", text):
+    print(near_dup.distance, near_dup.id)"""
+
+
+def _to_dict(report: Report) -> dict[str, Any]:
+    return {
+        "documents": report.documents,
+        "max_distance": report.max_distance,
+        "groups": [[group.canonical.id, *(member.document.id for member in group.members)] for group in report.groups],
+        "copies": [
+            {
+                "id": verdict.document.id,
+                "edit_of": verdict.original.id,
+                "edit": verdict.document.edit,
+                "distance": verdict.distance,
+                "status": verdict.status.value,
+            }
+            for verdict in report.verdicts
+        ],
+        "unexpected": [pair._asdict() for pair in report.unexpected],
+    }

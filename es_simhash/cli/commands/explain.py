@@ -1,0 +1,129 @@
+"""
+``es-simhash explain``: why two texts, files or documents are near-duplicates, or are not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.output import count, print_json, print_line, print_table, show
+from es_simhash.cli.shared_options import (
+    Server,
+    json_option,
+    prefix_option,
+    scheme_options,
+    server_options,
+    text_field_option,
+)
+from es_simhash.cli.texts import STDIN, read_text
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, to_hex
+
+if TYPE_CHECKING:
+    from es_simhash.quality.explain_texts import Explanation, Feature
+
+EXAMPLES = [
+    'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
+    "es-simhash explain --file old.txt new.txt",
+    "es-simhash explain --index news 4711 4712 --json",
+]
+
+_FEATURES = 12
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("a")
+@click.argument("b")
+@click.option("--file", "is_file", is_flag=True, help="A and B are files, each one text; - is stdin.")
+@click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
+@text_field_option
+@click.option("--changes", type=click.IntRange(min=1), default=4, show_default=True, help="Differing places shown.")
+@scheme_options
+@prefix_option
+@server_options
+@json_option
+def command(
+    a: str,
+    b: str,
+    is_file: bool,  # noqa: FBT001 -- as click calls it
+    index: str | None,
+    text_fields: tuple[str, ...],
+    changes: int,
+    scheme: Scheme | str | None,
+    prefix: str,
+    server: Server,
+    *,
+    as_json: bool,
+) -> None:
+    """
+    Say why texts A and B are near-duplicates, or are not.
+
+    Shows the bits and blocks that differ, the features with their weights, exact similarity, which presets report the
+    two, and the words that differ. A and B are texts, or files, or ids of documents.
+    """
+    if is_file and index is not None:
+        raise click.UsageError("give --file or --index, not both")
+    if text_fields and index is None:
+        raise click.UsageError("--text-field is for documents: give --index")
+    if is_file and a == b == STDIN:
+        raise click.UsageError("stdin can be read once: give a file beside it")
+    if index is not None:
+        with connect(server, index, prefix=prefix, scheme=scheme) as connection:
+            found = connection.simhash.explain(index, a, b, text_field=text_fields, max_changes=changes)
+    else:
+        from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
+
+        first, second = (_read(each) if is_file else each for each in (a, b))
+        found = explain(first, second, scheme=scheme or DEFAULT_SCHEME, max_changes=changes)
+    if as_json:
+        print_json(found.to_dict(), indent=2)
+    else:
+        _show(found)
+
+
+def _read(path: str) -> str:
+    if path != STDIN and not Path(path).is_file():
+        raise InvalidInputError(f"{shorten(path)} is no file: give the path of a text")
+    return read_text(path)
+
+
+def _show(found: Explanation) -> None:
+    for name, value in (("A", found.first), ("B", found.second)):
+        print_line(f"{name}  {'no features, no fingerprint' if value is None else to_hex(value)}")
+    if found.distance is not None:
+        blocks = ", ".join(str(block) for block in found.equal_blocks) or "none"
+        print_line(f"distance    {count(found.distance, 'bit')} of 64 ({found.scheme})")
+        print_line(f"equal       block {blocks}")
+        if found.differing_bits:
+            print_line(f"differing   bit {', '.join(map(str, found.differing_bits))}")
+    if found.cosine is not None:
+        print_line(f"cosine      {found.cosine:.4f} of the weighted features")
+    print_line(f"similarity  {found.similarity.jaccard:.4f} of the shingles (Jaccard)")
+    print_line(f"containment {found.similarity.containment:.4f} of the smaller text")
+    print_line(f"presets     {', '.join(found.presets) or 'none reports them'}")
+    if found.is_cut:
+        print_line("features    not listed: the texts are too long")
+    else:
+        _show_features("features that differ", found.differing)
+        _show_features("features that are shared", found.shared)
+    _show_diff(found)
+
+
+def _show_features(title: str, features: tuple[Feature, ...]) -> None:
+    if features:
+        print_table(
+            ["feature", "#weight in A", "#weight in B"],
+            [(each.name, f"{each.first:.3g}", f"{each.second:.3g}") for each in features[:_FEATURES]],
+            title=f"{title}: {min(len(features), _FEATURES):,} of {len(features):,}",
+        )
+
+
+def _show_diff(found: Explanation) -> None:
+    from es_simhash.demo.render import diff_text  # noqa: PLC0415 - loads rich
+
+    show(diff_text(found.diff))

@@ -1,0 +1,224 @@
+"""
+The two drivers: they carry out what a flow yields, on threads or on asyncio.
+
+All that differs between sync and async callers is here. What to ask for is the flows' business, how a client spells
+it the dialect's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterator
+from typing import Any, TypeVar
+
+from es_simhash.client.dialects import Dialect
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, StreamClosed, Together, Wait
+
+__all__ = ["read_in_thread", "run", "run_async", "stream", "stream_async"]
+
+_T = TypeVar("_T")
+
+# Items fetched from an async iterable at once: a hop between a thread and the loop takes as long as some fingerprints.
+HOP = 100
+
+
+def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None, _T]:
+    """
+    Carry *flow* out with a sync client; yield what it emits, and return its result.
+
+    Closing the generator early reaches the flow, which gives back what it holds on the server.
+    """
+    answer: Any = None
+    failure: BaseException | None = None
+    is_closed = False
+    while True:
+        try:
+            request = flow.send(answer) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        except StreamClosed:
+            raise GeneratorExit from None
+        answer = failure = None
+        try:
+            if not isinstance(request, Emit):
+                answer = _perform(request, client, dialect)
+            elif not is_closed:
+                yield request.item
+        except GeneratorExit:
+            # Thrown on as it is, Python would close a flow within the flow, which then could not yield a last call.
+            is_closed, failure = True, StreamClosed()
+        except BaseException as error:  # noqa: BLE001 -- the flow decides
+            failure = error
+
+
+def run(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
+    """
+    Carry *flow* out with a sync client and return its result; items it emits are dropped.
+    """
+    driven = stream(flow, client, dialect)
+    while True:
+        try:
+            next(driven)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+
+def _perform(request: Request, client: Any, dialect: Dialect) -> Any:
+    match request:
+        case Call():
+            return dialect.call(client, request)
+        case Together(calls, concurrency):
+            return _perform_together(calls, concurrency, client, dialect)
+        case Compute(function, arguments):
+            return function(*arguments)
+        case Wait(seconds):
+            time.sleep(seconds)
+            return None
+        case _:
+            raise TypeError(f"a flow yielded {request!r}, which is no request")
+
+
+def _perform_together(requests: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+    def outcome(request: Call | Compute) -> Any:
+        try:
+            return _perform(request, client, dialect)
+        except Exception as error:  # noqa: BLE001 -- a failure is a value here
+            return error
+
+    calls = [request for request in requests if isinstance(request, Call)]
+    if min(len(requests), concurrency) <= 1 or not calls:
+        return [outcome(request) for request in requests]
+    from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415
+
+    executor = ThreadPoolExecutor(max_workers=min(len(calls), concurrency), thread_name_prefix="es_simhash")
+    try:
+        # What is computed may read the caller's own iterable, and so stays on the caller's thread.
+        started = [executor.submit(outcome, each) if isinstance(each, Call) else each for each in requests]
+        computed = [outcome(each) if isinstance(each, Compute) else each for each in started]
+        return [each.result() if isinstance(each, Future) else each for each in computed]
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result: list[_T]) -> AsyncGenerator[Any, None]:
+    """
+    Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
+
+    A cancellation, or closing the generator early, reaches the flow, which gives back what it holds on the server.
+    """
+    answer: Any = None
+    failure: BaseException | None = None
+    cancelled: BaseException | None = None
+    is_closed = False
+    while True:
+        try:
+            request = flow.send(answer) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            if cancelled is not None:
+                raise cancelled from None
+            result.append(stop.value)
+            return
+        except StreamClosed:
+            raise GeneratorExit from None
+        answer, failure, cancelled = None, cancelled, None
+        if failure is not None:  # what was opened is known to the flow now; this request is never sent
+            continue
+        try:
+            if isinstance(request, Emit):
+                if not is_closed:
+                    yield request.item
+            elif isinstance(request, Call) and request.opens:
+                answer, cancelled = await _open_async(request, client, dialect)
+            else:
+                answer = await _perform_async(request, client, dialect)
+        except GeneratorExit:
+            is_closed, failure = True, StreamClosed()
+        except BaseException as error:  # noqa: BLE001 -- the flow decides, also on CancelledError
+            failure = error
+
+
+async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
+    """
+    Carry *flow* out with an async client and return its result; items it emits are dropped.
+    """
+    result: list[_T] = []
+    async for _ in stream_async(flow, client, dialect, result=result):
+        pass
+    return result[0]
+
+
+def read_in_thread(items: AsyncIterable[_T]) -> Iterator[_T]:
+    """
+    Iterate over *items* from a thread beside the running event loop, which goes on producing them.
+
+    Call it on the loop; what it returns is for what a flow computes, which async callers have done in a thread.
+    """
+    import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
+
+    loop = asyncio.get_running_loop()
+    source = aiter(items)
+
+    async def some() -> tuple[list[_T], BaseException | None]:
+        found: list[_T] = []
+        try:
+            while len(found) < HOP:
+                found.append(await anext(source))
+        except Exception as error:  # noqa: BLE001 -- raised where the items are read, after those before it
+            return found, error
+        return found, None
+
+    def read() -> Iterator[_T]:
+        while True:
+            found, error = asyncio.run_coroutine_threadsafe(some(), loop).result()
+            yield from found
+            if isinstance(error, StopAsyncIteration):
+                return
+            if error is not None:
+                raise error
+
+    return read()
+
+
+async def _open_async(call: Call, client: Any, dialect: Dialect) -> tuple[Any, BaseException | None]:
+    """Return the answer to a call that opens something, and the cancellation that came before it, if one did."""
+    import asyncio  # noqa: PLC0415
+
+    sent = asyncio.ensure_future(dialect.call_async(client, call))
+    try:
+        return await asyncio.shield(sent), None
+    except asyncio.CancelledError as cancelled:
+        try:
+            return await sent, cancelled
+        except Exception:  # noqa: BLE001 -- nothing was opened, so nothing has to be waited for
+            raise cancelled from None
+
+
+async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any:
+    import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
+
+    match request:
+        case Call():
+            return await dialect.call_async(client, request)
+        case Together(calls, concurrency):
+            return await _perform_together_async(calls, concurrency, client, dialect)
+        case Compute(function, arguments):
+            return await asyncio.to_thread(function, *arguments)
+        case Wait(seconds):
+            return await asyncio.sleep(seconds)
+        case _:
+            raise TypeError(f"a flow yielded {request!r}, which is no request")
+
+
+async def _perform_together_async(requests: Any, concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
+    import asyncio  # noqa: PLC0415
+
+    gate = asyncio.Semaphore(max(1, concurrency))
+
+    async def outcome(request: Call | Compute) -> Any:
+        async with gate:
+            try:
+                return await _perform_async(request, client, dialect)
+            except Exception as error:  # noqa: BLE001 -- a failure is a value here
+                return error
+
+    return list(await asyncio.gather(*map(outcome, requests)))

@@ -1,0 +1,147 @@
+"""
+Reading the fingerprinted documents of an index into a table: all of them, or those that a change may have touched.
+
+What the rows are for is the caller's business; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.flows.context import Context, Index, read_index_settings
+from es_simhash.flows.lookup.batch import Neighbours
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.transfer.pages import Hits, incomplete_reasons, read_pages
+from es_simhash.index.fields import Fields
+from es_simhash.index.grouping.rule import Grouping
+
+if TYPE_CHECKING:
+    from es_simhash.index.grouping.table import Table
+
+__all__ = ["read_all", "read_touched"]
+
+PAGE = 5_000
+ASKED = 200
+BUCKETS = 1_000
+
+
+def read_all(context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None) -> Flow[None]:
+    """
+    Add every fingerprinted document of *index* that matches *query* to *table*.
+
+    Raises:
+        IncompleteSearchError: If some documents could not be looked at.
+    """
+
+    def add(hits: Hits) -> Flow[bool]:
+        yield Compute(table.add, (hits,))
+        return False
+
+    clauses = [{"exists": {"field": Fields(context.prefix).fingerprint}}, *([query] if query else [])]
+    body = {**table.search_body(), "query": {"bool": {"filter": clauses}}}
+    reasons = yield from read_pages(index, body, add, page=PAGE)
+    if reasons:
+        raise IncompleteSearchError(
+            f"not every document could be looked at: {'; '.join(reasons)}; run it again", reasons=tuple(reasons)
+        )
+
+
+def read_touched(context: Context, index: Index, table: Table, grouping: Grouping, since: str) -> Flow[None]:
+    """
+    Add to *table* what was grouped at *since* or later, and all that this may have upset.
+
+    That is everything connected with it by steps of max_distance, and with what has lost its canonical. Groups of
+    different components do not touch each other, so grouping these documents alone gives what grouping all would.
+    """
+    fields = Fields(context.prefix)
+    seeds = _Seeds(fields)
+    yield from _read(index, {"range": {fields.at: {"gte": since}}}, seeds)
+    # A document whose text was changed has left those that counted it their canonical.
+    for ids in _parts(sorted(seeds.ids), BUCKETS):
+        yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
+    for ids in _parts((yield from _lost_canonicals(index, fields)), BUCKETS):
+        yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
+    reached = yield from _flood(context, index, grouping, seeds)
+    for part in _parts(sorted(reached), BUCKETS):
+        yield from read_all(context, index, table, {"ids": {"values": part}})
+
+
+class _Seeds:
+    """Ids and fingerprints of documents to start from."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.ids: set[str] = set()
+        self.fingerprints: set[str] = set()
+        self.name = fields.fingerprint
+
+    def add(self, hits: Hits) -> Flow[bool]:
+        yield from ()
+        for hit in hits:
+            if values := hit.get("fields", {}).get(self.name):
+                self.ids.add(hit["_id"])
+                self.fingerprints.add(values[0])
+        return False
+
+
+def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
+    body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
+    if reasons := (yield from read_pages(index, body, seeds.add, page=PAGE)):
+        raise IncompleteSearchError(f"not every document could be looked at: {reasons[0]}", reasons=tuple(reasons))
+
+
+def _parts(items: Sequence[str], size: int) -> list[list[str]]:
+    return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
+
+
+def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) -> Flow[set[str]]:
+    """Return the ids of all documents that steps of max_distance reach from the seeds."""
+    settings = yield from read_index_settings(context, index)
+    neighbours = Neighbours(context, index, settings, max_distance=grouping.max_distance)
+    yield from neighbours.prepare()
+    known = {int(digits, 16) for digits in seeds.fingerprints}
+    ids, waiting = set(seeds.ids), sorted(known)
+    while waiting:
+        asked, waiting = waiting[:ASKED], waiting[ASKED:]
+        for found in (yield from neighbours.ask(asked)).values():
+            if not found.complete:
+                raise IncompleteSearchError(
+                    f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
+                )
+            ids.update(each.id for each in found)
+            fresh = {each.fingerprint for each in found} - known
+            known |= fresh
+            waiting += sorted(fresh)
+    return ids
+
+
+def _lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
+    """Return the ids that documents name as their canonical, and that are none, or not there."""
+    lost: list[str] = []
+    after: Any = None
+    while True:
+        source = {"sources": [{"id": {"terms": {"field": fields.duplicate_of}}}], "size": BUCKETS}
+        composite = source if after is None else source | {"after": after}
+        body = {"size": 0, "aggs": {"canonicals": {"composite": composite}}, "track_total_hits": False}
+        answer = yield Call("search", {"index": index, "body": body})
+        # OpenSearch ends a composite aggregation early once its page is full, and says so.
+        if reasons := incomplete_reasons({**answer, "terminated_early": False}):
+            raise IncompleteSearchError(f"not every document could be looked at: {reasons[0]}", reasons=tuple(reasons))
+        found = answer["aggregations"]["canonicals"]
+        named = [bucket["key"]["id"] for bucket in found["buckets"]]
+        if not named:
+            return lost
+        query = {
+            "bool": {
+                "filter": [{"ids": {"values": named}}, {"exists": {"field": fields.fingerprint}}],
+                "must_not": [{"exists": {"field": fields.duplicate_of}}],
+            }
+        }
+        # Several indices may hold one id: ask for more than are named.
+        held = yield Call("search", {"index": index, "body": {"size": 5 * BUCKETS, "query": query, "_source": False}})
+        there = {hit["_id"] for hit in held["hits"]["hits"]}
+        lost += [each for each in named if each not in there]
+        after = found.get("after_key")
+        if after is None:
+            return lost

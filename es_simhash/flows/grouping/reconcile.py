@@ -1,0 +1,194 @@
+"""
+Groups made right: what the rule says of the documents that are there, whoever wrote them, in whatever order.
+
+The rule is applied to all documents at once in ``index.table``; here they are read, and those that say something else
+are rewritten, each only as it was when it was judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.grouping.read import read_all, read_touched
+from es_simhash.flows.grouping.settings import field_type, settle_grouping
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
+from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.hashing import to_hex
+from es_simhash.index.fields import group_fields
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+
+if TYPE_CHECKING:
+    from es_simhash.index.grouping.table import Groups, Row, Table
+
+__all__ = ["Reconciled", "check_moment", "read_groups", "reconcile"]
+
+BATCH = 500
+# A round is needed again only where documents changed while they were judged.
+ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """
+    What :func:`reconcile` found and did.
+
+    Attributes:
+        documents:
+            Number of fingerprinted documents looked at.
+        groups:
+            Number of groups among them, those of one document included.
+        duplicates:
+            Number of documents that are not canonical.
+        changed:
+            Number of documents that said something else and were rewritten, or, in a dry run, would be.
+        failures:
+            One line for each document that could not be rewritten.
+        is_settled:
+            Whether everything was as the rule says when it was last looked at. ``False`` where others kept changing
+            documents, after failures, and in a dry run that would change something.
+    """
+
+    documents: int
+    groups: int
+    duplicates: int
+    changed: int
+    failures: tuple[str, ...] = ()
+    is_settled: bool = True
+
+
+def check_moment(since: str | datetime | None) -> str | None:
+    """
+    Return *since* as ``simhash.at`` holds moments.
+
+    Raises:
+        TypeError: If it is neither a datetime nor a string.
+        InvalidInputError: If a string is no ISO 8601 date, or a datetime has no time zone.
+    """
+    if since is None:
+        return None
+    if isinstance(since, str):
+        try:
+            since = datetime.fromisoformat(since)
+        except ValueError as error:
+            raise InvalidInputError(f"since {shorten(since)} is no moment: give ISO 8601, as 2026-01-31") from error
+        since = since if since.tzinfo else since.replace(tzinfo=UTC)
+    if not isinstance(since, datetime):
+        raise TypeError(f"since must be a datetime or a string, not {type(since).__name__}")
+    if since.tzinfo is None:
+        raise InvalidInputError(f"since {since} has no time zone: add one, as in datetime.now(UTC)")
+    return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_groups(
+    context: Context, index: Index, grouping: Grouping, *, since: str | None = None
+) -> Flow[tuple[Table, Groups]]:
+    """
+    Return the documents of *index*, or those that changes since a moment may have touched, and their groups.
+    """
+    from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
+
+    settings = yield from read_index_settings(context, index)
+    kinds = set()
+    if grouping.field is not None:
+        mappings = yield Call("get_mapping", {"index": index})
+        kinds = {field_type(name, each.get("mappings") or {}, grouping) for name, each in mappings.items()}
+    table = Table(context.prefix, grouping, is_date="date" in kinds, text_fields=settings.text_fields)
+    yield from refresh(index)
+    if since is None:
+        yield from read_all(context, index, table)
+    else:
+        yield from read_touched(context, index, table, grouping, since)
+    groups = yield Compute(table.group)
+    return table, groups
+
+
+def reconcile(
+    context: Context, index: Index, request: GroupingRequest, *, since: str | None = None, dry_run: bool = False
+) -> Flow[Reconciled]:
+    """
+    Make the groups of *index* what its rule says, rewriting only documents that say something else.
+
+    Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, found by one
+    multi-search for 200 of them; then one request of each kind, multi-get and bulk, for 500 documents to change.
+    """
+    check_index(index)
+    grouping = yield from settle_grouping(context, index, request, record=not dry_run)
+    changed, failures = 0, []
+    for _ in range(ROUNDS):
+        table, groups = yield from read_groups(context, index, grouping, since=since)
+        wrong = yield Compute(groups.wrong)
+        writer = _Writer(context.prefix, groups)
+        if dry_run:
+            changed = len(wrong)
+        else:
+            yield from writer.write(wrong)
+            changed += writer.changed
+            failures = writer.failures
+        duplicates = len(groups.duplicates)
+        is_settled = not failures and not writer.moved and not (dry_run and wrong)
+        report = Reconciled(len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled)
+        if dry_run or failures or not writer.moved:
+            break
+    if not dry_run:
+        yield from refresh(index)
+    return report
+
+
+class _Writer:
+    """Puts documents into the groups they belong to."""
+
+    def __init__(self, prefix: str, groups: Groups) -> None:
+        self._prefix = prefix
+        self._groups = groups
+        self._at = ""
+        self.changed = 0
+        self.moved = 0
+        self.failures: list[str] = []
+
+    def write(self, places: Sequence[int]) -> Flow[None]:
+        for begin in range(0, len(places), BATCH):
+            self._at = yield Compute(now)
+            yield from self._write(places[begin : begin + BATCH])
+
+    def _write(self, places: Sequence[int]) -> Flow[None]:
+        table = self._groups.table
+        rows = {place: table.row(place) for place in places}
+        wanted = {(row.index, row.id): (row, self._fields(place, row)) for place, row in rows.items()}
+        moved: set[tuple[str, str]] = set()
+
+        def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            row, fields = wanted[place.index, place.id]
+            held = found.get("_source", {}).get(self._prefix) or {}
+            if held.get("fingerprint") != to_hex(row.fingerprint):
+                moved.add((place.index, place.id))
+                return None
+            given = {key: value for key, value in fields.items() if held.get(key) != value}
+            if held.get("at"):
+                given.pop("at", None)  # the moment it was first grouped
+            return ("update", {"doc": {self._prefix: given}}) if given else None
+
+        targets = [Place(row.index, row.id, row.routing) for row in rows.values()]
+        outcomes = yield from rewrite(targets, change, source=[self._prefix])
+        self.moved += len(moved)
+        for outcome in outcomes:
+            if outcome is None:
+                continue
+            if outcome.is_done:
+                self.changed += 1
+            elif outcome.status in (CONFLICT, MISSING):
+                self.moved += 1
+            else:
+                self.failures.append(f"{outcome.index}/{outcome.id}: {outcome.error}")
+
+    def _fields(self, place: int, row: Row) -> dict[str, Any]:
+        canonical = int(self._groups.canonical[place])
+        if canonical == place:
+            return group_fields(row.id, at=self._at)
+        other = self._groups.table.row(canonical).id
+        return group_fields(other, canonical=other, distance=int(self._groups.distance[place]), at=self._at)

@@ -1,0 +1,3 @@
+"""
+Looking up near-duplicates: by text, by document, many at once, as a stream. Reads only; nothing is grouped here.
+"""

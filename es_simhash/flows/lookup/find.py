@@ -1,0 +1,140 @@
+"""
+Lookups by text or fingerprint: near-duplicates, complete or said not to be.
+
+Here is the order of requests around one question. How one fingerprint is searched for, and when an answer is whole, is
+``lookup``'s business; by document is ``find_of``, many at once ``find_many``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.lookup.index_stats import index_stats
+from es_simhash.flows.lookup.options import Options, checked, effective_distance, usable_limits
+from es_simhash.flows.lookup.search import Lookup
+from es_simhash.flows.lookup.verify import verify_near_dups
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.hashing import fingerprint as compute_fingerprint, to_hex
+from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.plan import IndexStats, PlanEstimate, explain_plan
+from es_simhash.index.rescore import NearDups
+
+__all__ = ["before_verification", "explain", "find", "nothing_for", "scan", "stats_for", "verified"]
+
+
+def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:
+    """
+    Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
+
+    Cost: one search where few candidates are expected, and fit on a page; before the first lookup in an index, one
+    request for its mapping, and beyond distance 2 two for its size.
+    """
+    check_index(index)
+    check_question(text, fingerprint)
+    if options.verification is not None and text is None:
+        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
+    try:
+        settings = yield from read_index_settings(context, index)
+    except IncompleteSearchError as error:
+        return checked(NearDups(complete=False, reasons=error.reasons), options)
+    if text is not None:
+        fingerprint = yield Compute(_fingerprint, (text, settings))
+    if fingerprint is None:
+        return nothing_for(settings, options)
+    stats = yield from stats_for(context, index, settings, options)
+    inner = before_verification(options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, stats=stats, options=inner)
+    found = yield from lookup.search()
+    return (yield from verified(index, [found], [text], settings, options))[0]
+
+
+def before_verification(options: Options) -> Options:
+    """Return how to look up what is verified afterwards: all of it, since the nearest need not be the most similar."""
+    return options if options.verification is None else replace(options, size=None)
+
+
+def verified(
+    index: Index,
+    found: Sequence[NearDups],
+    texts: Sequence[str | None],
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[list[NearDups]]:
+    """Return the answers in *found*, each verified against its text where the caller asked for that."""
+    if options.verification is None:
+        return list(found)
+    known = [text for text in texts if text is not None]
+    if len(known) < len(texts):
+        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
+    answers = yield from verify_near_dups(index, found, known, settings=settings, verification=options.verification)
+    return [replace(answer, items=answer.items[: options.size]) for answer in answers]
+
+
+def stats_for(
+    context: Context, index: Index, settings: IndexSettings, options: Options, *, many: bool = False
+) -> Flow[IndexStats | None]:
+    """Return what the plan of one lookup, or of *many*, is to go by; nothing is asked where the caller names it."""
+    if options.plan is not None:
+        return context.recall_stats(index) or IndexStats()
+    return (yield from index_stats(context, index, None if many else effective_distance(settings, options)))
+
+
+def nothing_for(settings: IndexSettings, options: Options) -> NearDups:
+    """Return the answer for a text without features, which is near to nothing."""
+    return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
+
+
+def check_question(text: str | None, fingerprint: int | None) -> None:
+    """
+    Refuse a lookup that is not asked by exactly one of *text* and *fingerprint*.
+
+    Raises:
+        TypeError: If both or none is given, or one has the wrong type.
+        InvalidInputError: If the fingerprint does not fit in 64 bits.
+    """
+    if (text is None) == (fingerprint is None):
+        raise TypeError("give either a text or fingerprint=, not both and not neither")
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"text must be a string, not {type(text).__name__}")
+    if fingerprint is not None:
+        to_hex(fingerprint)
+
+
+def _fingerprint(text: str, settings: IndexSettings) -> int | None:
+    return compute_fingerprint(text, scheme=settings.scheme)
+
+
+def scan(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[None]:
+    """
+    Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
+
+    Raises:
+        IncompleteSearchError: After the last one, if some may be missing.
+        InvalidInputError: If a size is asked for: the nearest are known only at the end.
+    """
+    check_index(index)
+    check_question(text, fingerprint)
+    if options.size is not None:
+        raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
+    settings = yield from read_index_settings(context, index)
+    if text is not None:
+        fingerprint = yield Compute(_fingerprint, (text, settings))
+    if fingerprint is None:
+        return
+    stats = yield from stats_for(context, index, settings, options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, stats=stats, options=options)
+    yield from lookup.stream()
+
+
+def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:
+    """
+    Return the estimates of the plans for *max_distance* in *index*, cheapest first.
+    """
+    options = Options(max_distance)
+    settings = yield from read_index_settings(context, check_index(index))
+    wanted = effective_distance(settings, options)
+    stats = yield from index_stats(context, index, wanted)
+    return explain_plan(wanted, stats=stats, limits=usable_limits(context, index, settings))

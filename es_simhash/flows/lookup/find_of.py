@@ -1,0 +1,158 @@
+"""
+Lookups by document: the near-duplicates of what an index holds already, and the fingerprint it holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.lookup.find import before_verification, stats_for, verified
+from es_simhash.flows.lookup.options import Options, checked, effective_distance
+from es_simhash.flows.lookup.search import Lookup
+from es_simhash.flows.lookup.verify import fetch_text
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.pages import Hits, incomplete_reasons
+from es_simhash.hashing import BLOCKS, from_hex
+from es_simhash.index.fields import Fields
+from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, make_plan
+from es_simhash.index.query import build_query_of
+from es_simhash.index.rescore import NearDups, rescore
+
+__all__ = ["find_of", "read_fingerprint"]
+
+PAGE_BY_ID = 500
+
+
+def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
+    """
+    Return the near-duplicates of the document *id* of *index*, without itself.
+
+    Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
+    fingerprint, then as :func:`find`.
+
+    Raises:
+        InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of that id
+            with different fingerprints.
+    """
+    check_index(index)
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a string, not {type(id).__name__}")
+    try:
+        settings = yield from read_index_settings(context, index)
+    except IncompleteSearchError as error:
+        return checked(NearDups(complete=False, reasons=error.reasons), options)
+    inner = before_verification(options)
+    found = yield from _find_of_unverified(context, index, id, settings, inner)
+    if options.verification is None or not found:
+        return found
+    text = yield from fetch_text(index, id, settings=settings, verification=options.verification)
+    return (yield from verified(index, [found], [text], settings, options))[0]
+
+
+def _find_of_unverified(
+    context: Context, index: Index, id: str, settings: IndexSettings, options: Options
+) -> Flow[NearDups]:
+    found = yield from _find_of_at_once(context, index, id, settings, options)
+    if found is not None:
+        return found
+    fingerprint, itself = yield from _read_stored(context, index, id)
+    # The document itself is looked up as well, and left out before anything is handed over.
+    size = None if options.size is None else options.size + len(itself)
+    wider = replace(options, size=size, on_incomplete="return")
+    stats = yield from stats_for(context, index, settings, options)
+    lookup = Lookup(context, index, fingerprint, settings=settings, stats=stats, options=wider)
+    found = yield from lookup.search()
+    others = (each for each in found if (each.index, each.id) not in itself)
+    return checked(replace(found, items=tuple(islice(others, options.size))), options)
+
+
+def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
+    """
+    Return the fingerprint that the document *id* of *index* holds; errors as :func:`find_of`.
+    """
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a string, not {type(id).__name__}")
+    fingerprint, _ = yield from _read_stored(context, check_index(index), id)
+    return fingerprint
+
+
+def _read_stored(context: Context, index: Index, id: str) -> Flow[tuple[int, set[tuple[str, str]]]]:
+    """Return the fingerprint of a document, and index and id of each document that has it."""
+    name = Fields(context.prefix).fingerprint
+    body = {"size": 100, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
+    answer = yield Call("search", {"index": index, "body": body})
+    hits = answer["hits"]["hits"]
+    if not hits and (reasons := incomplete_reasons(answer)):
+        raise IncompleteSearchError(
+            f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=tuple(reasons)
+        )
+    return _fingerprint_of(hits, id, index, name), {(hit["_index"], hit["_id"]) for hit in hits}
+
+
+def _find_of_at_once(
+    context: Context,
+    index: Index,
+    id: str,
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[NearDups | None]:
+    """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
+    max_distance = effective_distance(settings, options)
+    is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
+    if max_distance > LOOKUP_BY_ID_DISTANCE or not is_plain or options.plan is not None:
+        return None
+    body = build_query_of(
+        id,
+        index=str(index),
+        max_distance=max_distance,
+        filter=options.filter,
+        exclude_ids=options.exclude_ids,
+        prefix=context.prefix,
+        size=PAGE_BY_ID,
+        source=options.source,
+        routing=options.routing,
+    )
+    routing = {} if options.routing is None else {"routing": options.routing}
+    try:
+        answer = yield Call("search", {"index": index, "body": body, **routing})
+    except Exception as error:
+        # An alias of several indices or a data stream cannot be asked for a document by id.
+        if status_of(error) not in (400, 404, 500):
+            raise
+        return None
+    hits = answer["hits"]["hits"]
+    name = Fields(context.prefix).fingerprint
+    if incomplete_reasons(answer) or len(hits) == PAGE_BY_ID or not all(hit.get("fields") for hit in hits):
+        return None
+    itself = [hit for hit in hits if hit["_id"] == id]
+    # The server takes the terms from the stored document: its latest version, found by routing, read from _source. A
+    # search may see an older version, the routing may be missing, and _source may lack the fields. Only if the hit
+    # has all four terms are they the terms of the fingerprint compared here.
+    if not itself or any(len(set(hit.get("matched_queries", ()))) < BLOCKS for hit in itself):
+        return None
+    fingerprint = _fingerprint_of(itself, id, index, name)
+    others = [hit for hit in hits if hit["_id"] != id]
+    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
+    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
+    return NearDups(
+        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+    )
+
+
+def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
+    """Return the one fingerprint that the documents *hits* of this id have."""
+    if not hits:
+        raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
+    held = {value for hit in hits for value in hit.get("fields", {}).get(name, ())}
+    if not held:
+        raise InvalidInputError(
+            f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
+        )
+    if len(held) > 1:
+        where = ", ".join(sorted(hit["_index"] for hit in hits))
+        raise InvalidInputError(f"document {shorten(id)} differs between {where}: name one index")
+    return from_hex(held.pop())

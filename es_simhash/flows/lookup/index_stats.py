@@ -1,0 +1,135 @@
+"""
+What a lookup plan goes by: how large and how skewed an index is, and what the server refuses.
+
+Both are learnt by asking, remembered by the context, and never needed for an answer to be right: a plan made in
+ignorance is slower, not less exact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.hashing import BLOCK_BITS
+from es_simhash.index.fields import Fields
+from es_simhash.index.plan import IndexStats, Limits
+
+__all__ = ["index_stats", "limits_after_refusal"]
+
+SAMPLE = 40
+# Up to this distance the plan for a large and skewed index costs a small and even one next to nothing.
+STATS_FROM_DISTANCE = 2
+
+_EXPENSIVE = "allow_expensive_queries"
+_ALLOWED = re.compile(r"(?:maximum of|is set to|limit of) \[?(\d+)")
+
+
+def index_stats(
+    context: Context, index: Index, max_distance: int | None = None, *, again: bool = False
+) -> Flow[IndexStats | None]:
+    """
+    Return the size and skew of *index*, or ``None`` where a lookup does not need them.
+
+    Costs two requests, once in ten minutes, or *again* whatever is known; and none for a single lookup within a
+    *max_distance* at which the size of the index decides little. A failure to learn is no failure of the lookup.
+    """
+    if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
+        return None
+    known = None if again else context.recall_stats(index)
+    if known is None:
+        try:
+            known = yield from _sample(context, index)
+        except Exception as error:
+            if status_of(error) is None:
+                raise
+            known = IndexStats()
+        context.learn_stats(index, known)
+    return known
+
+
+def _sample(context: Context, index: Index) -> Flow[IndexStats]:
+    fields = Fields(context.prefix)
+    body = {
+        "size": SAMPLE,
+        "query": {"exists": {"field": fields.fingerprint}},
+        "docvalue_fields": list(fields.blocks),
+        "_source": False,
+        "track_total_hits": True,
+    }
+    answer = yield Call("search", {"index": index, "body": body})
+    hits = answer["hits"]["hits"]
+    documents = answer["hits"]["total"]["value"]
+    sampled = {
+        field: [hit["fields"][field][0] for hit in hits if field in hit.get("fields", ())] for field in fields.blocks
+    }
+    lines: list[Any] = []
+    for field, terms in sampled.items():
+        query = {"terms": {field: sorted(set(terms))}}
+        lines += [{"index": index}, {"size": 0, "query": query, "track_total_hits": True}]
+    answers = (yield Call("msearch", {"body": lines}))["responses"]
+    lengths = [
+        mean_length(terms, documents, answer["hits"]["total"]["value"])
+        for terms, answer in zip(sampled.values(), answers, strict=True)
+        if terms and "error" not in answer
+    ]
+    # Beside the document's own posting, as many as chance would put there.
+    chance = max(documents / 2**BLOCK_BITS, 1.0)
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    return IndexStats(max(1, documents), max(1.0, mean / chance))
+
+
+def mean_length(terms: Sequence[str], documents: int, together: int) -> float:
+    """
+    Return the mean length of the posting lists of *terms*, one for each sampled document.
+
+    Args:
+        terms:
+            A block term of each sampled document.
+        documents:
+            Number of documents.
+        together:
+            Number of documents with any of the terms.
+
+    A term that several sampled documents have is hot: its list is estimated by its share of the sample. The others
+    share what is left.
+    """
+    counts = Counter(terms)
+    hot = {term: documents * count / len(terms) for term, count in counts.items() if count > 1}
+    rest = len(counts) - len(hot)
+    ordinary = max(1.0, (together - sum(hot.values())) / rest) if rest else 0.0
+    return sum(hot.get(term, ordinary) for term in terms) / len(terms)
+
+
+def limits_after_refusal(limits: Limits, error: BaseException | Mapping[str, Any], *, scripted: bool) -> Limits | None:
+    """
+    Return smaller limits, learnt from a refused search; ``None`` where the refusal is for something else.
+
+    Args:
+        limits:
+            The limits that the refused search was planned by.
+        error:
+            The client's exception, or the ``error`` of one search of a batch.
+        scripted:
+            Whether the refused search held a script.
+    """
+    text = str(error) if isinstance(error, Mapping) else error_text(error)
+    if scripted and limits.scripts and ("script" in text or _EXPENSIVE in text or "painless" in text):
+        return replace(limits, scripts=False)
+    if limits.skims and "Cannot search on field" in text:  # of ours, that of whole fingerprints may be mapped so
+        return replace(limits, skims=False)
+    if "max_terms_count" in text:
+        return replace(limits, max_terms=_smaller(text, limits.max_terms)) if limits.max_terms > 1 else None
+    if re.search("too_many_(nested_)?clauses|max_?clause_?count", text, re.IGNORECASE):
+        return replace(limits, max_clauses=_smaller(text, limits.max_clauses)) if limits.max_clauses > 0 else None
+    return None
+
+
+def _smaller(text: str, current: int) -> int:
+    """Return the maximum that the message names, if it is below *current*, else half of *current*."""
+    named = [int(number) for number in _ALLOWED.findall(text) if int(number) < current]
+    return min(named, default=current // 2)

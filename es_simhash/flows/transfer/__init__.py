@@ -1,0 +1,3 @@
+"""
+Carrying documents to and from the server: pages, slices, bulk, conditional writes, texts. Knows no fingerprint.
+"""

@@ -1,0 +1,70 @@
+"""
+Searches that bring the texts of documents: from ``_source``, or from stored fields where an index keeps none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.transfer.pages import incomplete_reasons
+from es_simhash.index.documents import read_text
+
+__all__ = ["read_hit", "search_texts"]
+
+# What both products say when they are asked for parts of a _source that is not kept.
+_NO_SOURCE = "unable to fetch fields from _source"
+
+
+def search_texts(
+    index: Index, body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()
+) -> Flow[dict[str, Any]]:
+    """
+    Return the answer to *body*, whose hits carry *fields* in ``_source`` or among their stored fields.
+
+    Costs a second search where an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all
+    of it, it brings none.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body without ``_source`` and ``stored_fields``.
+        fields:
+            Fields of the text.
+        source:
+            Further parts of ``_source`` to bring.
+    """
+    request = {**body, "_source": [*fields, *source], "stored_fields": list(fields)}
+    try:
+        answer: dict[str, Any] = yield Call("search", {"index": index, "body": request})
+    except Exception as error:
+        if status_of(error) != 400 or _NO_SOURCE not in error_text(error):
+            raise
+    else:
+        if not any(_NO_SOURCE in reason for reason in incomplete_reasons(answer)):
+            return answer
+    whole: dict[str, Any] = yield Call("search", {"index": index, "body": {**request, "_source": True}})
+    return whole
+
+
+def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """
+    Return the text of a hit of :func:`search_texts`.
+
+    Raises:
+        InvalidInputError: If it has none; the message, one line, says why.
+    """
+    text = read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+    if text is not None:
+        return text
+    ignored = sorted(set(hit.get("_ignored", ())) & set(fields))
+    if ignored:
+        raise InvalidInputError(f"field {ignored[0]} was not kept: it is longer than ignore_above, or malformed")
+    raise InvalidInputError(
+        f"it has no text in {', '.join(fields)}: not in _source, not stored (ignore_above leaves long ones out), or "
+        "not for this user"
+    )

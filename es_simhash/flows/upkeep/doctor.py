@@ -1,0 +1,150 @@
+"""
+A read-only examination of an index: requests and their order. What the figures mean is judged in ``quality.health``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.lookup.index_stats import index_stats
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.transfer.pages import Hits, incomplete_reasons
+from es_simhash.flows.upkeep.manage import check
+from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.index.fields import Fields
+from es_simhash.index.mapping import IndexSettings, check_text_fields
+from es_simhash.index.plan import explain_plan
+
+if TYPE_CHECKING:
+    from es_simhash.quality.health import Diagnosis, Finding
+
+__all__ = ["FORECAST", "diagnose"]
+
+FORECAST = (0, 3, 5, 8, 10, 12)
+"""The distances, in bits, that candidates are forecast for."""
+
+# Documents without fingerprint that are read, to tell those without features from those forgotten.
+_MISSING = 200
+_HOTTEST = 3
+
+
+def diagnose(
+    context: Context, index: Index, sample: int, text_field: str | Sequence[str], seed: int
+) -> Flow[Diagnosis]:
+    """
+    Return what is wrong with the fingerprints of *index*, or worth knowing; writes nothing.
+
+    Costs a request for each 1,000 documents sampled, and about ten more.
+    """
+    from es_simhash.quality.health import Diagnosis, Finding  # noqa: PLC0415 - loads numpy
+
+    check_sample(sample)
+    name = check_index(index)
+    shown = name if isinstance(name, str) else ",".join(name)
+    checks = yield from check(context, index)
+    documents = sum(each.documents for each in checks)
+    fingerprinted = sum(each.fingerprinted for each in checks)
+    faults = [
+        Finding("error", "mapping", f"{each.index}: {problem.partition(': ')[0]}", problem.partition(": ")[2])
+        for each in checks
+        for problem in each.problems
+        if not each.ready
+    ]
+    if faults or not checks:
+        return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
+    settings = yield from read_index_settings(context, index)
+    fields = check_text_fields(text_field) if text_field else settings.text_fields
+    hits, reasons, findings = yield from _examine(context, index, settings, sample, fields, seed)
+    findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
+    counted = yield from _count_blocks(context, index, fingerprinted)
+    findings += counted[0]
+    forecast = yield from _forecast(context, index)
+    ranks = {"error": 0, "warning": 1, "note": 2}
+    return Diagnosis(
+        shown,
+        documents,
+        fingerprinted,
+        len(hits),
+        tuple(sorted(findings, key=lambda each: ranks[each.severity])),
+        forecast,
+        tuple(dict.fromkeys([*reasons, *counted[1]])),
+    )
+
+
+def _examine(
+    context: Context, index: Index, settings: IndexSettings, sample: int, fields: Sequence[str], seed: int
+) -> Flow[tuple[Hits, list[str], list[Finding]]]:
+    from es_simhash.quality.health import judge_sample  # noqa: PLC0415
+
+    ours = Fields(context.prefix)
+    hits, reasons = yield from sample_documents(
+        index,
+        sample,
+        query={"exists": {"field": ours.fingerprint}},
+        text_fields=fields,
+        source=[context.prefix],
+        docvalue_fields=[ours.fingerprint, *ours.blocks],
+        seed=seed,
+    )
+
+    def judge() -> list[Finding]:
+        return judge_sample(hits, scheme=settings.scheme, text_fields=fields, prefix=context.prefix)
+
+    findings: list[Finding] = yield Compute(judge)
+    return hits, reasons, findings
+
+
+def _find_missing(
+    context: Context, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
+) -> Flow[list[Finding]]:
+    from es_simhash.quality.health import judge_missing  # noqa: PLC0415
+
+    if missing <= 0:
+        return []
+    query = {"bool": {"must_not": [{"exists": {"field": Fields(context.prefix).fingerprint}}]}}
+    hits, _ = yield from sample_documents(index, _MISSING, query=query, text_fields=fields)
+
+    def judge() -> list[Finding]:
+        return judge_missing(hits, missing, scheme=settings.scheme, text_fields=fields)
+
+    findings: list[Finding] = yield Compute(judge)
+    return findings
+
+
+def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tuple[list[Finding], list[str]]]:
+    from es_simhash.quality.health import judge_blocks  # noqa: PLC0415
+
+    ours = Fields(context.prefix)
+    names = [ours.fingerprint, *ours.blocks]
+    body = {
+        "size": 0,
+        "aggs": {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)},
+    }
+    answer = yield Call("search", {"index": index, "body": body})
+    found = answer.get("aggregations") or {}
+    counts = {
+        field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]
+        for at, field in enumerate(names)
+    }
+    equal = counts.pop(ours.fingerprint)
+    # OpenSearch calls it an early end when it counts terms without looking at documents.
+    reasons = [reason for reason in incomplete_reasons(answer) if "terminated early" not in reason]
+    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), reasons
+
+
+def _forecast(context: Context, index: Index) -> Flow[tuple[Mapping[str, Any], ...]]:
+    stats = yield from index_stats(context, index, max(FORECAST))
+    rows = []
+    for distance in FORECAST:
+        best = explain_plan(distance, stats=stats, limits=context.limits(index))[0]
+        rows.append(
+            {
+                "max_distance": distance,
+                "plan": best.plan.name,
+                "candidates": round(best.hits, 1),
+                "milliseconds": round(best.milliseconds, 2),
+            }
+        )
+    return tuple(rows)

@@ -1,0 +1,45 @@
+"""
+Two documents of an index side by side: get their texts, and say why they are near-duplicates, or are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.lookup.verify import Verification, fetch_text
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.hashing import Scheme
+
+if TYPE_CHECKING:
+    from es_simhash.quality.explain_texts import Explanation
+
+__all__ = ["explain_documents"]
+
+
+def explain_documents(
+    context: Context, index: Index, first: str, second: str, text_field: str | Sequence[str], max_changes: int
+) -> Flow[Explanation]:
+    """
+    Return how the documents with the ids *first* and *second* differ; costs two searches.
+
+    Raises:
+        InvalidInputError: If a document is missing or has no text, or nothing says which field holds it.
+    """
+    check_index(index)
+    settings = yield from read_index_settings(context, index)
+    verification = Verification(text_field=text_field)
+    texts = []
+    for each in (first, second):
+        if not isinstance(each, str):
+            raise TypeError(f"a document's id must be a string, not {type(each).__name__}")
+        texts.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
+    found: Explanation = yield Compute(_explain, (*texts, settings.scheme, max_changes))
+    return found
+
+
+def _explain(first: str, second: str, scheme: Scheme, max_changes: int) -> Explanation:
+    from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
+
+    return explain(first, second, scheme=scheme, max_changes=max_changes)

@@ -1,0 +1,85 @@
+"""
+A random sample of an index's documents, for measuring without reading everything. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import Flow
+from es_simhash.flows.transfer.pages import Hits, incomplete_reasons, is_window_error
+from es_simhash.flows.transfer.texts import search_texts
+
+__all__ = ["LARGEST_SAMPLE", "check_sample", "sample_documents"]
+
+LARGEST_SAMPLE = 10_000
+# Documents fetched at once; with texts of a few thousand characters, a few megabytes.
+_PAGE = 1_000
+
+
+def check_sample(sample: Any) -> int:
+    """
+    Return *sample* if it is a number of documents that can be drawn.
+
+    Raises:
+        TypeError: If it is not an int.
+        InvalidInputError: If it is not 1 to 10,000.
+    """
+    if isinstance(sample, bool) or not isinstance(sample, int):
+        raise TypeError(f"sample must be an int, not {type(sample).__name__}")
+    if not 1 <= sample <= LARGEST_SAMPLE:
+        raise InvalidInputError(f"sample {sample} is out of range: give 1 to {LARGEST_SAMPLE:,} documents")
+    return sample
+
+
+def sample_documents(
+    index: Index,
+    size: int,
+    *,
+    query: Mapping[str, Any],
+    text_fields: Sequence[str],
+    source: Sequence[str] = (),
+    docvalue_fields: Sequence[str] = (),
+    seed: int = 0,
+) -> Flow[tuple[Hits, list[str]]]:
+    """
+    Return up to *size* documents that match *query*, drawn at random, and why the draw is not from all of them.
+
+    The same seed draws the same documents while the index does not change. Fewer are returned where there are not as
+    many, or where the index's ``max_result_window`` is smaller.
+    """
+    hits: list[Mapping[str, Any]] = []
+    reasons: dict[str, None] = {}
+    page = min(size, _PAGE)
+    while len(hits) < size:
+        wanted = min(page, size - len(hits))
+        body = {
+            "from": len(hits),
+            "size": wanted,
+            "query": {
+                "function_score": {
+                    "query": dict(query),
+                    "random_score": {"seed": seed, "field": "_seq_no"},
+                    "boost_mode": "replace",
+                }
+            },
+            "docvalue_fields": list(docvalue_fields),
+        }
+        try:
+            answer = yield from search_texts(index, body, text_fields, source=source)
+        except Exception as error:
+            if not is_window_error(error):
+                raise
+            if page == 1 or hits:
+                break
+            page //= 2
+            continue
+        reasons |= dict.fromkeys(incomplete_reasons(answer))
+        found = answer["hits"]["hits"]
+        hits += found
+        if len(found) < wanted:
+            break
+    return hits, list(reasons)

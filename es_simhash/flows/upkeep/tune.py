@@ -1,0 +1,133 @@
+"""
+Figures for choosing a scheme and a distance by a sample of an index's own texts. Reads only.
+
+The edits and what they cost are the business of ``quality.edits`` and ``quality.tuning``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.lookup.index_stats import index_stats
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.hashing import Scheme, get_scheme
+from es_simhash.index.documents import read_text
+from es_simhash.index.mapping import IndexSettings, check_text_fields
+from es_simhash.index.plan import IndexStats, estimate, plan_lookup
+from es_simhash.index.presets import PRESETS
+
+if TYPE_CHECKING:
+    from es_simhash.quality.tuning import Tuning
+
+__all__ = ["SCHEMES", "tune"]
+
+SCHEMES = ("shingles", "words")
+"""The schemes that are compared where the caller names none, beside the index's own."""
+
+
+def tune(
+    context: Context,
+    index: Index,
+    sample: int,
+    schemes: Sequence[str | Scheme],
+    text_field: str | Sequence[str],
+    seed: int,
+) -> Flow[Tuning]:
+    """
+    Return what schemes and presets would find in *index*, by edits made to a sample of its texts; writes nothing.
+
+    The index need not have our fields yet: then the text field must be given.
+
+    Raises:
+        InvalidInputError: If nothing says which field holds the text, or no document sampled has any.
+        IncompleteSearchError: If the index does not exist.
+    """
+    check_sample(sample)
+    name = check_index(index)
+    settings = yield from _settings(context, index)
+    given = text_field or (settings.text_fields if settings else ())
+    if not given:
+        raise InvalidInputError(f"index {shorten(index)} does not record which field holds the text: give text_field=")
+    fields = check_text_fields(given)
+    own = [settings.scheme] if settings else []
+    every = dict.fromkeys([*own, *map(get_scheme, schemes or SCHEMES)])
+    chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
+    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
+    hits, reasons = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
+    texts = [text for hit in hits if (text := _text(hit, fields))]
+    if not texts:
+        raise InvalidInputError(
+            f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
+            "_source holds it"
+        )
+    documents = (yield Call("count", {"index": index, "body": {"query": query}}))["count"]
+    stats = IndexStats(max(1, documents))
+    if settings is not None:
+        stats = (yield from index_stats(context, index)) or stats
+        stats = replace(stats, documents=max(documents, stats.documents))
+    notes = list(reasons)
+    if len(texts) < sample:
+        notes.append(f"{len(texts):,} texts were drawn, not {sample:,}: there are no more, or some have no text")
+    shown = name if isinstance(name, str) else ",".join(name)
+    found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed))
+    return found
+
+
+def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
+    """Return what the index records; ``None`` for an index without our fields."""
+    try:
+        return (yield from read_index_settings(context, index))
+    except MappingError:
+        return None
+
+
+def _text(hit: Any, fields: Sequence[str]) -> str | None:
+    try:
+        return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+    except InvalidInputError:
+        return None
+
+
+def _measure(
+    index: str,
+    documents: int,
+    texts: Sequence[str],
+    schemes: Sequence[Scheme],
+    stats: IndexStats,
+    notes: Sequence[str],
+    seed: int,
+) -> Tuning:
+    from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
+    from es_simhash.quality.edits import conversion_is_available  # noqa: PLC0415
+
+    edited = tuning.inject(texts, seed=seed)
+    all_notes = list(notes)
+    if not conversion_is_available():
+        all_notes.append("traditional and simplified Chinese were not tried: pip install 'es-simhash[preprocess]'")
+    figures = [row for scheme in schemes for row in tuning.measure_scheme(edited, scheme, documents=documents)]
+    presets = []
+    for preset in PRESETS.values():
+        measured = tuning.measure_preset(edited, preset.name, get_scheme(preset.scheme), documents=documents)
+        cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
+        presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
+    means = {
+        kind: float(edited.similarity[[each == kind for each in edited.kinds]].mean())
+        for kind in dict.fromkeys(edited.kinds)
+    }
+    return tuning.Tuning(
+        index,
+        documents,
+        len(texts),
+        dict(Counter(edited.kinds)),
+        means,
+        tuple(figures),
+        tuple(presets),
+        tuning.recommend(presets),
+        tuple(all_notes),
+    )

@@ -1,0 +1,155 @@
+"""
+Which documents belong together, and which one stands for them: the rules, exact and independent of order of arrival.
+
+Documents are places in a canonical order; the first is the one preferred as canonical. Two are neighbours if their
+fingerprints are within max_distance.
+
+``star``: a document is canonical if none of its neighbours before it is: the lexicographically first maximal
+independent set. Every other document belongs to the first canonical among its neighbours, so each member is within
+max_distance of its canonical, and a document that arrives later in the order never takes members from one before it.
+
+``connected``: chains count. A group is a connected component, its first document the canonical; members may be further
+from it than max_distance.
+
+Arrays only; numpy is loaded here, so callers import this module when they first need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.grouping.rule import Rule
+
+__all__ = ["group_fingerprints"]
+
+Places = NDArray[np.int64]
+Edges = Callable[[], Iterator[tuple[Places, Places]]]
+
+# Pairs kept in memory, 16 bytes each; a set that has more is joined anew in each round.
+MOST_EDGES = 20_000_000
+# A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
+MOST_ROUNDS = 50
+_UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
+
+
+def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, rule: Rule = "star") -> Places:
+    """
+    Return, for each fingerprint, the place of its canonical; its own where it is one.
+
+    Identical fingerprints are one to both rules, so they are collapsed before pairs are made, and any number of
+    copies costs nothing. Memory: about 60 bytes a fingerprint, and up to 320 MB for pairs.
+
+    Args:
+        fingerprints:
+            In canonical order, ``numpy.uint64``.
+        max_distance:
+            Largest distance of neighbours in bits, inclusive, 0 to 64.
+        rule:
+            ``"star"`` or ``"connected"``.
+
+    Examples:
+        >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
+        >>> group_fingerprints(chain, 2).tolist()
+        [0, 0, 2]
+        >>> group_fingerprints(chain, 2, rule="connected").tolist()
+        [0, 0, 0]
+    """
+    values, first, inverse = np.unique(fingerprints, return_index=True, return_inverse=True)
+    # The first copy stands for all: it is the first of them in canonical order, and blocks the others.
+    order = np.argsort(first, kind="stable")
+    values, first = values[order], first[order]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    edges = _edges(values, max_distance)
+    canonical = _star(len(values), edges) if rule == "star" else _connected(len(values), edges)
+    return first[canonical][rank[inverse.reshape(-1)]]
+
+
+def _edges(values: NDArray[np.uint64], max_distance: int) -> Edges:
+    """Return a function that yields the pairs as (earlier, later), from memory where they fit."""
+    held: list[tuple[Places, Places]] = []
+    is_whole = False
+
+    def again() -> Iterator[tuple[Places, Places]]:
+        nonlocal is_whole
+        if is_whole:
+            yield from held
+            return
+        count, fits = 0, not held
+        for found in near_pairs(values, max_distance):
+            pair = (np.minimum(found.left, found.right), np.maximum(found.left, found.right))
+            count += len(found)
+            if fits and count > MOST_EDGES:
+                fits = False
+                held.clear()
+            if fits:
+                held.append(pair)
+            yield pair
+        is_whole = fits
+
+    return again
+
+
+def _star(count: int, edges: Edges) -> Places:
+    state = np.zeros(count, np.int8)
+    for _ in range(MOST_ROUNDS):
+        blocked = np.zeros(count, np.bool_)
+        for earlier, later in edges():
+            live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)
+            blocked[later[live]] = True
+        fresh = (state == _UNDECIDED) & ~blocked
+        state[fresh] = _CANONICAL
+        for earlier, later in edges():
+            state[later[fresh[earlier]]] = _MEMBER
+        if not (state == _UNDECIDED).any():
+            break
+    else:
+        _walk(state, edges)
+    canonical = np.arange(count, dtype=np.int64)
+    for earlier, later in edges():
+        chosen = state[earlier] == _CANONICAL
+        np.minimum.at(canonical, later[chosen], earlier[chosen])
+    return canonical
+
+
+def _walk(state: NDArray[np.int8], edges: Edges) -> None:
+    """Decide what long chains leave undecided, one document after the other."""
+    after: dict[int, list[int]] = {}
+    for earlier, later in edges():
+        live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)
+        for a, b in zip(earlier[live].tolist(), later[live].tolist(), strict=True):
+            after.setdefault(a, []).append(b)
+    for place in np.flatnonzero(state == _UNDECIDED).tolist():
+        if state[place] == _UNDECIDED:
+            state[place] = _CANONICAL
+            state[after.get(place, [])] = _MEMBER
+
+
+def _connected(count: int, edges: Edges) -> Places:
+    """Union-find over arrays: the root of a tree is its earliest place."""
+    parent = np.arange(count, dtype=np.int64)
+    for a, b in edges():
+        while True:
+            roots_a, roots_b = _roots(parent, a), _roots(parent, b)
+            apart = roots_a != roots_b
+            if not apart.any():
+                break
+            low = np.minimum(roots_a[apart], roots_b[apart])
+            high = np.maximum(roots_a[apart], roots_b[apart])
+            np.minimum.at(parent, high, low)
+            a, b = a[apart], b[apart]  # noqa: PLW2901 -- what is joined need not be looked at again
+    return _roots(parent, np.arange(count, dtype=np.int64))
+
+
+def _roots(parent: Places, places: Places) -> Places:
+    roots = parent[places]
+    while True:
+        above = parent[roots]
+        if (above == roots).all():
+            parent[places] = roots  # shortens the way for later
+            return roots
+        roots = above

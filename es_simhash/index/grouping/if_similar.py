@@ -1,0 +1,70 @@
+"""
+A policy for ingest that verifies: a document is a duplicate only if its text is similar to the other's.
+
+Pure. What follows from a verdict is the business of ``deciding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.index.documents import read_text
+from es_simhash.index.grouping.decide import VERDICTS, Verdict
+from es_simhash.index.mapping import check_text_fields
+from es_simhash.index.rescore import NearDup
+from es_simhash.index.similarity import check_bound, compare_texts
+
+__all__ = ["IfSimilar"]
+
+
+@dataclass(frozen=True, slots=True)
+class IfSimilar:
+    """
+    An ``on_duplicate`` for ``ingest``: what to do with a near-duplicate whose text is similar; others are written.
+
+    A near-duplicate whose text cannot be read is no duplicate: nothing is skipped unread.
+
+    Args:
+        text_field:
+            Field or fields of the text, in both documents.
+        then:
+            ``"tag"``, ``"skip"`` or ``"replace"``.
+        similarity:
+            Smallest shingle Jaccard similarity of a duplicate, 0 to 1.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If *then* is another word, *similarity* is out of range, or a field name cannot be used.
+
+    Examples:
+        >>> policy = IfSimilar("body", then="skip")
+        >>> old = NearDup("1", "news", 2, 0, source={"body": "The boat leaves at nine."})
+        >>> policy({"body": "the boat leaves at nine"}, old), policy({"body": "Something else"}, old)
+        ('skip', 'write')
+    """
+
+    text_field: str | Sequence[str]
+    then: Verdict = "tag"
+    similarity: float = 0.8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text_field", check_text_fields(self.text_field))
+        check_bound(self.similarity, name="similarity")
+        if self.then not in VERDICTS[:3]:
+            raise InvalidInputError(f"then {shorten(self.then)} is not known: give 'tag', 'skip' or 'replace'")
+
+    def __call__(self, new: Mapping[str, Any], old: NearDup) -> Verdict:
+        """Return *then* for similar texts, and ``"write"`` for others."""
+        texts = []
+        for document in (new, old.source or {}):
+            try:
+                text = read_text(document, self.text_field)
+            except InvalidInputError:
+                text = None
+            if text is None:
+                return "write"
+            texts.append(text)
+        return self.then if compare_texts(*texts).jaccard >= self.similarity else "write"

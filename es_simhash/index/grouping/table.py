@@ -1,0 +1,257 @@
+"""
+The fingerprinted documents of an index as columns: 30 to 80 bytes a document, so that 10 million fit in memory.
+
+Rows come from hits, and decisions about all of them at once come out. Pure; numpy is loaded here, so callers import
+this module when they first need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import from_hex
+from es_simhash.index.documents import read_text
+from es_simhash.index.fields import Fields
+from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
+from es_simhash.index.grouping.assign import group_fingerprints
+from es_simhash.index.grouping.rule import LONGEST, Grouping
+
+__all__ = ["Groups", "Row", "Table"]
+
+# Ids that are strings of Python at once.
+CHUNK = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    One document of a table.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it.
+        fingerprint:
+            Its fingerprint, unsigned.
+        routing:
+            Its routing value, where it has one.
+    """
+
+    id: str
+    index: str
+    fingerprint: int
+    routing: str | None
+
+
+class Table:
+    """
+    Collects hits, and keeps what grouping needs of them.
+
+    Args:
+        prefix:
+            Name of the object that holds the fields.
+        grouping:
+            The rule; its order decides which column is kept beside fingerprint and id. ``None`` where the order of
+            documents does not matter.
+        is_date:
+            Whether the field that decides the order is a date.
+        text_fields:
+            Fields of the text, for the order ``"longest"``.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        grouping: Grouping | None = None,
+        *,
+        is_date: bool = False,
+        text_fields: Sequence[str] = (),
+    ) -> None:
+        self._fields = Fields(prefix)
+        self._grouping = grouping
+        self._is_date = is_date
+        self._text_fields = tuple(text_fields)
+        self._names: dict[str, int] = {}
+        self._routings: dict[int, str] = {}
+        self._count = 0
+        self._parts: list[tuple[Any, ...]] = []
+        if grouping is not None and grouping.order == LONGEST and not text_fields:
+            raise InvalidInputError("the index does not record which field holds the text, so none is the longest")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def search_body(self) -> dict[str, Any]:
+        """Return what a search asks of each document, apart from the query."""
+        names: list[Any] = [self._fields.fingerprint]
+        source: Any = False
+        if self._grouping is not None:
+            names += [self._fields.group, self._fields.duplicate_of, self._fields.distance]
+            if self._grouping.field is not None:
+                name = self._grouping.field
+                names.append({"field": name, "format": "epoch_millis"} if self._is_date else name)
+            if self._grouping.order == LONGEST:
+                source = list(self._text_fields)
+        return {"docvalue_fields": names, "_source": source}
+
+    def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
+        """Add a row for each of *hits* that carries a fingerprint."""
+        name = self._fields.fingerprint
+        hits = [hit for hit in hits if hit.get("fields", {}).get(name)]
+        for place, hit in enumerate(hits, self._count):
+            if "_routing" in hit:
+                self._routings[place] = hit["_routing"]
+        self._count += len(hits)
+        if hits:
+            self._parts.append(
+                (
+                    np.array([from_hex(hit["fields"][name][0]) for hit in hits], np.uint64),
+                    # Fixed width, so no object for each id; sorts by code points, as UTF-8 does.
+                    np.array([hit["_id"].encode() for hit in hits], np.bytes_),
+                    np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
+                    np.array([self._state(hit["fields"]) for hit in hits], np.int64),
+                    np.array([self._key(hit) for hit in hits], np.float64),
+                )
+            )
+
+    def _state(self, fields: Mapping[str, Any]) -> int:
+        if self._grouping is None:
+            return 0
+        names = self._fields
+        group, canonical, distance = (
+            (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
+        )
+        return hash((group, canonical, None if distance is None else int(distance)))
+
+    def _key(self, hit: Mapping[str, Any]) -> float:
+        if self._grouping is None:
+            return 0.0
+        if self._grouping.order == LONGEST:
+            return -float(len(read_text(hit.get("_source") or {}, self._text_fields) or ""))
+        values = hit["fields"].get(self._grouping.field) if self._grouping.field else [0]
+        if not values:
+            return float("inf")  # a document without the field comes last, in either direction
+        value = float(values[0])
+        return -value if self._grouping.is_descending else value
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        if len(self._parts) > 1:
+            self._parts = [tuple(np.concatenate(column) for column in zip(*self._parts, strict=True))]
+        if not self._parts:
+            return (
+                np.empty(0, np.uint64),
+                np.empty(0, np.bytes_),
+                np.empty(0, np.int32),
+                np.empty(0, np.int64),
+                np.empty(0, np.float64),
+            )
+        return self._parts[0]
+
+    def ids(self, places: NDArray[np.int64]) -> list[str]:
+        """Return the ids of the documents at *places*."""
+        return [each.decode() for each in self._columns()[1][places].tolist()]
+
+    def row(self, place: int) -> Row:
+        """Return the document at *place*."""
+        fingerprints, ids, indices, _, _ = self._columns()
+        name = list(self._names)[indices[place]]
+        return Row(ids[place].decode(), name, int(fingerprints[place]), self._routings.get(place))
+
+    def group(self) -> Groups:
+        """Return the groups that the rule makes of the documents."""
+        if self._grouping is None:
+            raise InvalidInputError("a table without a rule cannot be grouped")
+        fingerprints, ids, indices, states, keys = self._columns()
+        order = np.lexsort((indices, ids, keys))
+        grouped = group_fingerprints(fingerprints[order], self._grouping.max_distance, rule=self._grouping.rule)
+        canonical = np.empty(len(order), np.int64)
+        canonical[order] = order[grouped]
+        distance = distances_between(fingerprints, fingerprints[canonical])
+        return Groups(self, canonical, distance, states)
+
+    def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
+        """
+        Yield (place, place, distance) of every pair within *max_distance*, each once.
+
+        Args:
+            max_distance:
+                Largest distance in bits, inclusive.
+            sides:
+                For each document, on which of two sides it is; only pairs from both are wanted, the first from the
+                side that is false.
+        """
+        values, inverse, counts = np.unique(self._columns()[0], return_inverse=True, return_counts=True)
+        by_value = np.argsort(inverse.reshape(-1), kind="stable")
+        ends = np.cumsum(counts)
+
+        def places(value: int) -> list[int]:
+            found: list[int] = by_value[ends[value] - counts[value] : ends[value]].tolist()
+            return found
+
+        for value in np.flatnonzero(counts > 1).tolist():
+            same = places(value)
+            for number, a in enumerate(same):
+                for b in same[number + 1 :]:
+                    yield from _across(a, b, 0, sides)
+        for found in near_pairs(values, max_distance):
+            for left, right, distance in zip(
+                found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True
+            ):
+                others = places(right)
+                for a in places(left):
+                    for b in others:
+                        yield from _across(a, b, distance, sides)
+
+
+def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, int]]:
+    if sides is None:
+        yield min(a, b), max(a, b), distance
+    elif sides[a] != sides[b]:
+        yield (b, a, distance) if sides[a] else (a, b, distance)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """
+    What a rule made of a table.
+
+    Attributes:
+        table:
+            The documents.
+        canonical:
+            For each, the place of its canonical; its own where it is one.
+        distance:
+            Distances to it, in bits.
+        states:
+            What the documents say of their group now, hashed.
+    """
+
+    table: Table
+    canonical: NDArray[np.int64]
+    distance: NDArray[np.uint8]
+    states: NDArray[np.int64]
+
+    @property
+    def duplicates(self) -> NDArray[np.int64]:
+        """Places of the documents that are not canonical."""
+        return np.flatnonzero(self.canonical != np.arange(len(self.canonical)))
+
+    def wrong(self) -> list[int]:
+        """Return the places of the documents that do not say what they should of their group."""
+        found = []
+        for begin in range(0, len(self.canonical), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            columns = (self.table.ids(self.canonical[part]), self.canonical[part], self.distance[part])
+            rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
+            for place, (group, canonical, distance, state) in enumerate(rows, begin):
+                wanted = (group, None, None) if canonical == place else (group, group, distance)
+                if hash(wanted) != state:
+                    found.append(place)
+        return found

