@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
+from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Operation, Outcome, bulk_call, finish_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, UNREADABLE, Place, place_of, rewrite
 from es_simhash.flows.transfer.pages import Hits
@@ -210,11 +211,7 @@ class _Work:
                 raise MappingError(f"index {name!r} keeps no _source, so no text can be read: index its documents anew")
 
     def _pass(self, body: Mapping[str, Any], page: int, handle: Any) -> Flow[None]:
-        reasons = yield from read_slices(self._index, body, handle, page=page, slices=self._options.slices)
-        if reasons:
-            raise IncompleteSearchError(
-                f"not every document could be looked at: {'; '.join(reasons)}; run it again", reasons=tuple(reasons)
-            )
+        check_whole((yield from read_slices(self._index, body, handle, page=page, slices=self._options.slices)))
 
     def _key(self, index: str, id_: str, version: Mapping[str, Any]) -> int:
         from es_simhash.flows.upkeep.checkpoint import version_key  # noqa: PLC0415
