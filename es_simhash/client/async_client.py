@@ -44,7 +44,8 @@ from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
 from es_simhash.index.grouping.decide import OnDuplicate
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
 from es_simhash.index.mapping import IndexSettings, text_fields_of
-from es_simhash.index.plan import LookupPlan, PlanEstimate
+from es_simhash.index.plan import LookupPlan
+from es_simhash.index.plan_cost import PlanEstimate
 from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
 

@@ -23,7 +23,8 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.mapping import IndexSettings, find_faults, read_settings
-from es_simhash.index.plan import IndexStats, Limits
+from es_simhash.index.plan import Limits
+from es_simhash.index.plan_cost import IndexStats
 
 __all__ = [
     "Context",

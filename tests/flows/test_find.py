@@ -18,7 +18,8 @@ from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of
 from es_simhash.flows.lookup.options import Options
 from es_simhash.flows.lookup.search import NEXT_PAGE
-from es_simhash.index.plan import IndexStats, Limits, make_plan
+from es_simhash.index.plan import Limits, make_plan
+from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 

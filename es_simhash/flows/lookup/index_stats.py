@@ -17,7 +17,8 @@ from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.hashing import BLOCK_BITS
 from es_simhash.index.fields import Fields
-from es_simhash.index.plan import IndexStats, Limits
+from es_simhash.index.plan import Limits
+from es_simhash.index.plan_cost import IndexStats
 
 __all__ = ["index_stats", "limits_after_refusal"]
 

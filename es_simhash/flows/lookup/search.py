@@ -17,19 +17,11 @@ from es_simhash.flows.lookup.options import Options, checked, effective_distance
 from es_simhash.flows.lookup.skim import Part, Skim
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
 from es_simhash.flows.transfer.pages import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
+from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings
-from es_simhash.index.plan import (
-    SKIMMED_FROM,
-    IndexStats,
-    Limits,
-    LookupPlan,
-    check_plan,
-    estimate,
-    fits,
-    minimum_should_match,
-    plan_lookup,
-)
+from es_simhash.index.plan import Limits, LookupPlan, check_plan, fits, minimum_should_match
+from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats, estimate
 from es_simhash.index.query import build_body, candidate_clauses, holder_clauses
 from es_simhash.index.rescore import NearDup, NearDups, held_fingerprints, rescore
 

@@ -13,9 +13,9 @@ from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.transfer.pages import Hits, incomplete_reasons
 from es_simhash.flows.upkeep.manage import check
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import IndexSettings, check_text_fields
-from es_simhash.index.plan import explain_plan
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis, Finding
