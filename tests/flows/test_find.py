@@ -12,7 +12,7 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.client.drivers import stream
-from es_simhash.flows.context import Context, agree
+from es_simhash.flows.context import Context, agree, judge_mappings
 from es_simhash.flows.lookup.find import find, scan
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of
@@ -425,7 +425,7 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
     """The copy for scripts only if none lacks it, whichever is first."""
     for first, second in [(True, False), (False, True)]:
         answer = {"a": {"mappings": build_mapping(value=first)}, "b": {"mappings": build_mapping(value=second)}}
-        assert agree(answer, Context()).value is False
+        assert agree(judge_mappings(answer, Context()), Context()).value is False
 
 
 def test_a_multi_search_that_is_too_much_is_halved():
