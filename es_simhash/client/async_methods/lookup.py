@@ -14,7 +14,8 @@ from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import OnIncomplete, Options
 from es_simhash.flows.lookup.verify import Verify
-from es_simhash.index.plan import LookupPlan, PlanEstimate
+from es_simhash.index.plan import LookupPlan
+from es_simhash.index.plan_cost import PlanEstimate
 from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
 
