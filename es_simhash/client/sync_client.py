@@ -32,14 +32,16 @@ from es_simhash.flows.lookup.options import OnIncomplete, Options
 from es_simhash.flows.lookup.verify import Verify
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.upkeep import backfill as backfilling, manage
+from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.doctor import diagnose
 from es_simhash.flows.upkeep.explain_documents import explain_documents
+from es_simhash.flows.upkeep.remove import Removal, remove_fields
 from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
 from es_simhash.index.grouping.decide import OnDuplicate
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
-from es_simhash.index.mapping import IndexSettings, text_fields_of
+from es_simhash.index.meta import IndexSettings, text_fields_of
 from es_simhash.index.plan import LookupPlan, PlanEstimate
 from es_simhash.index.presets import Preset
 from es_simhash.index.rescore import NearDup, NearDups
@@ -636,17 +638,17 @@ class SimHashClient(BaseClient):
         """
         return self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
 
-    def check(self, index: Index) -> list[manage.IndexCheck]:
+    def check(self, index: Index) -> list[IndexCheck]:
         """
         Return, for each index, whether lookups work there and what is wrong; reads only.
         """
-        return self._run(manage.check(self._context, index))
+        return self._run(check_indices(self._context, index))
 
-    def remove(self, index: Index) -> manage.Removal:
+    def remove(self, index: Index) -> Removal:
         """
         Take our fields out of the documents of *index*, and our entry out of its ``_meta``.
 
         Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
         prefix with a null.
         """
-        return self._run(manage.remove(self._context, index))
+        return self._run(remove_fields(self._context, index))

@@ -19,8 +19,9 @@ from es_simhash.errors import (
 )
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme, get_scheme
+from es_simhash.index.faults import find_faults
 from es_simhash.index.fields import DEFAULT_PREFIX
-from es_simhash.index.mapping import IndexSettings, find_faults, read_settings
+from es_simhash.index.meta import IndexSettings, read_settings
 from es_simhash.index.plan import IndexStats, Limits
 
 __all__ = ["Context", "check_index", "read_index_settings"]

@@ -18,7 +18,7 @@ from es_simhash.flows.lookup.skim import Part, Skim
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
 from es_simhash.flows.transfer.pages import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
 from es_simhash.index.fields import Fields
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import (
     SKIMMED_FROM,
     IndexStats,

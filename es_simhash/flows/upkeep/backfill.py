@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,13 @@ from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, UNREA
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.slices import read_slices
-from es_simhash.flows.upkeep.manage import put_mapping
+from es_simhash.flows.upkeep.manage import put_mapping, read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.documents import read_text
+from es_simhash.index.faults import find_faults
 from es_simhash.index.fields import fingerprint_fields
-from es_simhash.index.mapping import IndexSettings, check_text_fields, text_fields_of
+from es_simhash.index.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.index.query import check_filter
 
 if TYPE_CHECKING:
@@ -142,14 +143,20 @@ def _settings(context: Context, index: Index, options: BackfillOptions) -> Flow[
     """Return the settings of *index*; the first time, add our fields to it, or in a dry run say what they would be."""
     try:
         return (yield from read_index_settings(context, index))
-    except MappingError as error:
-        is_new = all("no index has" in problem or "does not say" in problem for problem in error.problems)
-        if not is_new or not options.text_field:
+    except MappingError:
+        mappings = yield from read_mappings(index)
+        if not options.text_field or not _can_be_added(mappings.values(), context.prefix):
             raise
     if options.dry_run:
         return context.assumed_settings() or IndexSettings(get_scheme(DEFAULT_SCHEME))
     yield from put_mapping(context, index, None, options.text_field, None, value=None)
     return (yield from read_index_settings(context, index))
+
+
+def _can_be_added(mappings: Iterable[Mapping[str, Any]], prefix: str) -> bool:
+    """Return whether no index has a fault but that our fields, or the record of their scheme, are not there yet."""
+    mapped = [each for each in mappings if prefix in (each.get("properties") or {})]
+    return not any(find_faults(each, prefix=prefix) for each in mapped)
 
 
 class _Work:
