@@ -37,12 +37,14 @@ from .hashing import (
 )
 from .index.actions import Problem, with_fingerprints
 from .index.documents import document_fields
+from .index.explain_plan import explain_plan, plan_lookup
 from .index.fields import fingerprint_fields
 from .index.grouping.if_similar import IfSimilar
 from .index.grouping.in_memory import distinct
 from .index.mapping import build_component_template, build_index_template, build_mapping
 from .index.meta import IndexSettings
-from .index.plan import IndexStats, Limits, LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from .index.plan import Limits, LookupPlan, make_plan
+from .index.plan_cost import IndexStats, PlanEstimate
 from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore

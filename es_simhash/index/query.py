@@ -12,6 +12,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
+from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import (
     DEFAULT_MAX_DISTANCE,
@@ -20,9 +21,8 @@ from es_simhash.index.plan import (
     LookupPlan,
     check_max_distance,
     check_plan,
-    neighbour_count,
-    plan_lookup,
 )
+from es_simhash.index.plan_radii import neighbour_count
 
 __all__ = [
     "build_body",

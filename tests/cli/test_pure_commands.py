@@ -11,8 +11,10 @@ from click.testing import CliRunner
 
 from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
+from es_simhash.index.explain_plan import explain_plan, plan_lookup
 from es_simhash.index.mapping import build_mapping
-from es_simhash.index.plan import IndexStats, Limits, explain_plan, plan_lookup
+from es_simhash.index.plan import Limits
+from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.query import build_query, build_query_of
 
 FOX = "the quick brown fox jumps over the lazy dog"

@@ -11,7 +11,7 @@ from es_simhash.flows.lookup.find import find
 from es_simhash.flows.lookup.options import Options
 from es_simhash.index.documents import fingerprint_fields
 from es_simhash.index.mapping import build_mapping
-from es_simhash.index.plan import IndexStats
+from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
 
 WHOLE = {"total": 1, "successful": 1, "failed": 0}

@@ -6,7 +6,8 @@ from es_simhash import IncompleteSearchError
 from es_simhash.flows.context import Context
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.options import Options
-from es_simhash.index.plan import IndexStats, Limits, make_plan
+from es_simhash.index.plan import Limits, make_plan
+from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 

@@ -3,7 +3,8 @@
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing import block_neighbours, split_blocks
-from es_simhash.index.plan import Limits, explain_plan, make_plan
+from es_simhash.index.explain_plan import explain_plan
+from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.query import candidate_clauses
 
 fingerprints = st.integers(0, 2**64 - 1)

@@ -16,7 +16,8 @@ from es_simhash import (
     make_plan,
     rescore,
 )
-from es_simhash.index.plan import IndexStats, Limits
+from es_simhash.index.plan import Limits
+from es_simhash.index.plan_cost import IndexStats
 from tests.server.conftest import make_client
 from tests.server.test_lookup import ONE_SHARD, fill, planted, send_lines, truth
 

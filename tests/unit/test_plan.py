@@ -5,16 +5,10 @@ from itertools import combinations
 import pytest
 
 from es_simhash import InvalidInputError, plan_lookup
-from es_simhash.index.plan import (
-    IndexStats,
-    Limits,
-    LookupPlan,
-    estimate,
-    explain_plan,
-    make_plan,
-    minimum_should_match,
-    neighbour_count,
-)
+from es_simhash.index.explain_plan import explain_plan
+from es_simhash.index.plan import Limits, LookupPlan, make_plan, minimum_should_match
+from es_simhash.index.plan_cost import IndexStats, estimate
+from es_simhash.index.plan_radii import neighbour_count
 
 
 @pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 17), (2, 137), (3, 697), (4, 2517)])

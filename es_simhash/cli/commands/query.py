@@ -26,14 +26,9 @@ from es_simhash.cli.shared_options import (
 from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.index.plan import (
-    DEFAULT_MAX_DISTANCE,
-    LOOKUP_BY_ID_DISTANCE,
-    IndexStats,
-    Limits,
-    PlanEstimate,
-    explain_plan,
-)
+from es_simhash.index.explain_plan import explain_plan
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LOOKUP_BY_ID_DISTANCE, Limits
+from es_simhash.index.plan_cost import IndexStats, PlanEstimate
 from es_simhash.index.query import build_query, build_query_of
 
 _SOME_DOCUMENTS = 1_000_000

@@ -11,11 +11,13 @@ from typing import Any
 
 from es_simhash.flows.context import Context
 from es_simhash.flows.lookup.batch import Neighbours, Question
-from es_simhash.flows.protocol import Compute, Flow, Wait, status_of
-from es_simhash.flows.transfer.bulk import send_bulk, wait_seconds
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.transfer.answers import Gap, sentences
+from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.conditional_write import MISSING, Place, place_of, rewrite
 from es_simhash.flows.transfer.pages import Handle, Hits, read_pages
 from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.retry import retry
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.decide import Decider, Draft, ExistingDocument, OnDuplicate
@@ -31,8 +33,6 @@ __all__ = ["Grouper"]
 # refresh interval, the memory is bounded, and nothing is ever looked for only where it cannot be seen.
 IN_FLIGHT = 20_000
 RELINKED = 500
-ATTEMPTS = 8
-_PASSING = (429, 502, 503, 504)
 
 
 class Grouper:
@@ -253,8 +253,8 @@ class Grouper:
         old = sorted(successors)
         query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
         yield from refresh(self._index)
-        reasons = yield from _read_patiently(self._index, {"query": query, "_source": False}, note)
-        amiss: dict[Draft | None, str] = {None: "; ".join(reasons)} if reasons else {}  # None for all of them
+        gaps = yield from _read_patiently(self._index, {"query": query, "_source": False}, note)
+        amiss: dict[Draft | None, str] = {None: "; ".join(sentences(gaps))} if gaps else {}  # None for all of them
         every = list(places.values())
         for begin in range(0, len(every), RELINKED):
             part = every[begin : begin + RELINKED]
@@ -267,17 +267,9 @@ class Grouper:
                 item.problem = f"documents of the group it took over may not know ({reason}): run reconcile"
 
 
-def _read_patiently(index: str, body: Mapping[str, Any], handle: Handle) -> Flow[list[str]]:
+def _read_patiently(index: str, body: Mapping[str, Any], handle: Handle) -> Flow[list[Gap]]:
     """As ``read_pages``, begun anew where the server is too busy; *handle* may then see a hit twice."""
-    attempt = 0
-    while True:
-        try:
-            return (yield from read_pages(index, body, handle, page=1_000))
-        except Exception as error:
-            if status_of(error) not in _PASSING or attempt == ATTEMPTS:
-                raise
-        yield Wait(wait_seconds(attempt))
-        attempt += 1
+    return retry(lambda: read_pages(index, body, handle, page=1_000))
 
 
 def _drafts(items: Sequence[Item]) -> list[Draft]:

@@ -16,21 +16,20 @@ from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.lookup.options import Options
 from es_simhash.flows.lookup.search import Lookup
 from es_simhash.flows.lookup.shared_search import Bundle, bundles
-from es_simhash.flows.protocol import Call, Flow, Wait, status_of
-from es_simhash.flows.transfer.bulk import wait_seconds
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.retry import Patience, is_passing, retry
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
-from es_simhash.index.plan import IndexStats
+from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.rescore import NearDup, NearDups
 
 __all__ = ["Neighbours", "Question"]
 
-LAST_ATTEMPT = 7
 # A writer plans as for at least so many documents: a small index may not stay one until the next survey.
 SMALLEST = 1_000_000
-_PASSING = (429, 502, 503, 504)
 _TOO_LARGE = 413
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,8 @@ class Neighbours:
         self._settings = settings
         self._fields = Fields(context.prefix)
         self._stats = IndexStats()
+        # A shard that is missing for good is waited for once, and not for every document.
+        self._is_partial = False
         names = self._fields
         self._options = Options(
             max_distance=max_distance,
@@ -129,7 +130,7 @@ class Neighbours:
         still incomplete says so; what is refused for another reason raises.
         """
         failed = isinstance(answer, BaseException)
-        if failed and status_of(answer) not in (*_PASSING, _TOO_LARGE):
+        if failed and not (is_passing(answer) or status_of(answer) == _TOO_LARGE):
             raise answer
         answers = [None] * len(question.bundles) if failed else answer["responses"]
         found: dict[int, NearDups] = {}
@@ -143,7 +144,7 @@ class Neighbours:
         if alone:
             # What could not share a search is asked again, in one request, each lookup for itself.
             if failed:
-                yield Wait(wait_seconds(0))
+                yield Patience().wait()
             again = Question([each.fingerprint for each in alone], [Bundle([each]) for each in alone], self._index)
             found |= yield from self._ask(again)
         return found
@@ -164,23 +165,19 @@ class Neighbours:
     def _take_one(self, lookup: Lookup, part: Any) -> Flow[NearDups]:
         if part is not None and "error" not in part:
             found = yield from lookup.take_answer(part)
-            if found.complete:
+            if found.complete or self._is_partial:
+                self._is_partial = not found.complete
                 return found
         elif part is not None:
             lookup.adapt(part["error"])
-        attempt = 0
-        while True:
-            # A lookup keeps what it found and why that may not be all, so each try is a new one.
-            try:
-                found = yield from self._lookup(lookup.fingerprint).search()
-            except Exception as error:
-                if status_of(error) not in _PASSING or attempt == LAST_ATTEMPT:
-                    raise
-            else:
-                if found.complete or attempt == LAST_ATTEMPT:
-                    return found
-            yield Wait(wait_seconds(attempt))
-            attempt += 1
+        # A lookup keeps what it found and why that may not be all, so each attempt is a new one.
+        found = yield from retry(
+            lambda: self._lookup(lookup.fingerprint).search(),
+            is_done=lambda found: found.complete or self._is_partial,
+            patience=Patience(_ATTEMPTS),
+        )
+        self._is_partial = not found.complete
+        return found
 
     def group_of(self, found: NearDup) -> str | None:
         """Return the group that *found* is in; ``None`` if it never was grouped."""

@@ -14,7 +14,8 @@ from es_simhash.flows.lookup.options import Options, checked, effective_distance
 from es_simhash.flows.lookup.search import Lookup
 from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
-from es_simhash.flows.transfer.pages import Hits, incomplete_reasons
+from es_simhash.flows.transfer.answers import find_gaps, sentences
+from es_simhash.flows.transfer.pages import Hits
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
@@ -86,10 +87,8 @@ def _read_stored(context: Context, index: Index, id: str) -> Flow[tuple[int, set
     body = {"size": 100, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
     answer = yield Call("search", {"index": index, "body": body})
     hits = answer["hits"]["hits"]
-    if not hits and (reasons := incomplete_reasons(answer)):
-        raise IncompleteSearchError(
-            f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=tuple(reasons)
-        )
+    if not hits and (reasons := sentences(find_gaps(answer))):
+        raise IncompleteSearchError(f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=reasons)
     return _fingerprint_of(hits, id, index, name), {(hit["_index"], hit["_id"]) for hit in hits}
 
 
@@ -126,7 +125,7 @@ def _find_of_at_once(
         return None
     hits = answer["hits"]["hits"]
     name = Fields(context.prefix).fingerprint
-    if incomplete_reasons(answer) or len(hits) == PAGE_BY_ID or not all(hit.get("fields") for hit in hits):
+    if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(hit.get("fields") for hit in hits):
         return None
     itself = [hit for hit in hits if hit["_id"] == id]
     # The server takes the terms from the stored document: its latest version, found by routing, read from _source. A

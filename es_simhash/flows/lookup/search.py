@@ -16,20 +16,13 @@ from es_simhash.flows.lookup.index_stats import limits_after_refusal
 from es_simhash.flows.lookup.options import Options, checked, effective_distance, usable_limits
 from es_simhash.flows.lookup.skim import Part, Skim
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
-from es_simhash.flows.transfer.pages import Hits, Pass, Passes, incomplete_reasons, is_window_error, read_pages
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused, sentences
+from es_simhash.flows.transfer.pages import Hits, Pass, Passes, read_pages
+from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
-from es_simhash.index.plan import (
-    SKIMMED_FROM,
-    IndexStats,
-    Limits,
-    LookupPlan,
-    check_plan,
-    estimate,
-    fits,
-    minimum_should_match,
-    plan_lookup,
-)
+from es_simhash.index.plan import Limits, LookupPlan, check_plan, fits, minimum_should_match
+from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats, estimate
 from es_simhash.index.query import build_body, candidate_clauses, holder_clauses
 from es_simhash.index.rescore import NearDup, NearDups, held_fingerprints, rescore
 
@@ -189,9 +182,9 @@ class Lookup:
             else:
                 return (yield from self.take_answer(answer))
 
-    def adapt(self, error: BaseException | Mapping[str, Any]) -> bool:
+    def adapt(self, error: BaseException | Mapping[str, Any] | Sequence[Gap]) -> bool:
         """Plan anew after a search was refused; return whether there is another way."""
-        if is_window_error(error) and self.page > 1:
+        if is_window_refused(error) and self.page > 1:
             self.page = max(1, self.page // 2)
             return True
         # Another lookup may have learnt meanwhile what this one was refused for.
@@ -207,14 +200,14 @@ class Lookup:
 
     def take_answer(self, answer: Mapping[str, Any]) -> Flow[NearDups]:
         """Return what the *answer* to the first page, and the pages after it, give."""
-        reasons = incomplete_reasons(answer)
+        gaps = find_gaps(answer)
         hits = answer["hits"]["hits"]
-        if reasons and self.adapt({"reasons": reasons}):
+        if gaps and self.adapt(gaps):
             # Some shards refused what others took, and say nothing of the documents there: ask another way.
             return (yield from self.search())
         if len(hits) >= self.page:
             return (yield from self._read_view())
-        self._reasons |= dict.fromkeys(reasons)
+        self._reasons |= dict.fromkeys(sentences(gaps))
         yield from self._take(hits)
         return self._result()
 
@@ -223,16 +216,16 @@ class Lookup:
         while True:
             self._found, self._candidates = [], 0
             try:
-                reasons = yield from self._read_pages()
+                gaps = yield from self._read_pages()
             except Exception as error:
                 if not self.adapt(error):
                     raise
             else:
-                if not (reasons and self.adapt({"reasons": reasons})):
-                    self._reasons |= dict.fromkeys(reasons)
+                if not (gaps and self.adapt(gaps)):
+                    self._reasons |= dict.fromkeys(sentences(gaps))
                     return self._result()
 
-    def _read_pages(self) -> Flow[list[str]]:
+    def _read_pages(self) -> Flow[list[Gap]]:
         """Read all candidates, or, if few are wanted of very many, the best until no better can come."""
         skimmable = self.expects_many and self._expected <= RANKED_FROM
         ranked = self._options.size is not None and not self.plan.is_scan and not skimmable
@@ -303,7 +296,7 @@ class Lookup:
         """Emit near-duplicates as their pages are read."""
         while True:
             try:
-                reasons = yield from read_pages(
+                gaps = yield from read_pages(
                     self._index, self.body(), self._emit, page=NEXT_PAGE, routing=self._options.routing
                 )
             except Exception as error:
@@ -312,7 +305,7 @@ class Lookup:
                     raise
             else:
                 break
-        self._reasons |= dict.fromkeys(reasons)
+        self._reasons |= dict.fromkeys(sentences(gaps))
         self._result()
 
     def _emit(self, hits: Hits) -> Flow[bool]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.lookup.search import LARGEST_PAGE, Lookup
-from es_simhash.flows.transfer.pages import incomplete_reasons
+from es_simhash.flows.transfer.answers import find_gaps
 
 __all__ = ["Bundle", "bundles"]
 
@@ -58,7 +58,7 @@ class Bundle:
         if len(self.lookups) == 1:
             return [answer]
         alone = [None] * len(self.lookups)
-        if not isinstance(answer, Mapping) or "error" in answer or incomplete_reasons(answer):
+        if not isinstance(answer, Mapping) or "error" in answer or find_gaps(answer):
             return alone
         hits = answer["hits"]["hits"]
         if len(hits) >= self.page or not all(map(self.lookups[0].can_compare, hits)):

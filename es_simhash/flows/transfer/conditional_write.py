@@ -11,16 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.flows.protocol import Call, Flow, Wait, status_of
-from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk, wait_seconds
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.retry import Patience, ask
+from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["Change", "Place", "place_of", "rewrite"]
 
-ATTEMPTS = 8
 CONFLICT = 409
 MISSING = 404
 UNREADABLE = 503
-_PASSING = (429, 502, 503, 504)
+_NO_INDEX = "index_not_found_exception"
+# Others who change the same document are soon done.
+_CONFLICT_WAIT_SECONDS = 0.05
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,29 +84,33 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
     """
     outcomes: list[Outcome | None] = [None] * len(places)
     waiting = list(range(len(places)))
-    for attempt in range(ATTEMPTS):
-        if not waiting:
-            break
-        if attempt:
-            yield Wait(wait_seconds(attempt) / 10)
+    patience = Patience(_ATTEMPTS, _CONFLICT_WAIT_SECONDS)
+    while waiting:
         found = yield from _read([places[i] for i in waiting], source=source)
         operations: dict[int, Operation] = {}
         unread: list[int] = []
         for i, item in zip(waiting, found, strict=True):
             outcomes[i] = None
-            if "error" in item and "index_not_found" not in (reason := _reason(item["error"])):
+            place = places[i]
+            refusal = Refusal.read(UNREADABLE, item["error"]) if "error" in item else None
+            if refusal is not None and refusal.type != _NO_INDEX:
                 # A full queue or a shard without a copy says nothing of the document.
-                outcomes[i] = Outcome(places[i].id, places[i].index, UNREADABLE, reason)
+                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal)
                 unread.append(i)
             elif not item.get("found"):
-                outcomes[i] = Outcome(places[i].id, places[i].index, MISSING, "there is no such document")
-            elif (decided := change(places[i], item)) is not None:
-                operations[i] = Operation(decided[0], places[i].header(item), decided[1])
+                gone = Refusal(MISSING, reason="there is no such document")
+                outcomes[i] = Outcome(place.id, place.index, MISSING, gone)
+            elif (decided := change(place, item)) is not None:
+                operations[i] = Operation(decided[0], place.header(item), decided[1])
         sent = yield from send_bulk(list(operations.values()))
         outcomes_now = dict(zip(operations, sent, strict=True))
         for i, outcome in outcomes_now.items():
             outcomes[i] = outcome
         waiting = unread + [i for i, outcome in outcomes_now.items() if outcome.status == CONFLICT]
+        if patience.is_spent:
+            break
+        if waiting:
+            yield patience.wait()
     return outcomes
 
 
@@ -115,19 +123,6 @@ def _read(places: Sequence[Place], *, source: bool | Sequence[str]) -> Flow[list
         | ({} if each.routing is None else {"routing": each.routing})
         for each in places
     ]
-    attempt = 0
-    while True:
-        try:
-            answer = yield Call("mget", {"body": {"docs": docs}})
-        except Exception as error:
-            if status_of(error) not in _PASSING or attempt == ATTEMPTS:
-                raise
-            yield Wait(wait_seconds(attempt))
-            attempt += 1
-        else:
-            items: list[Mapping[str, Any]] = answer["docs"]
-            return items
-
-
-def _reason(error: Any) -> str:
-    return f"{error.get('type')}: {error.get('reason')}" if isinstance(error, Mapping) else str(error)
+    answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+    items: list[Mapping[str, Any]] = answer["docs"]
+    return items

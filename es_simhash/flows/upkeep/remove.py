@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
@@ -54,11 +54,7 @@ def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[
     clearing = _Clearing(context.prefix)
     body = {"query": {"exists": {"field": context.prefix}}, "_source": False}
     yield from refresh(names)
-    reasons = yield from read_pages(names, body, clearing.clear, page=page)
-    if reasons:
-        raise IncompleteSearchError(
-            f"not every document could be looked at: {'; '.join(reasons)}; run remove again", reasons=tuple(reasons)
-        )
+    check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
             meta = merge_meta(mapping.get("_meta"), None, prefix=context.prefix)
@@ -88,7 +84,7 @@ class _Clearing:
             if outcome.is_done:
                 self.documents += 1
             elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
-                self.failures.append(f"{outcome.index}/{outcome.id}: {outcome.error}")
+                self.failures.append(str(outcome.to_failure()))
         return False
 
     def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:
