@@ -61,7 +61,10 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
     if path is None:
         raise SchemeError(
             f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: "
-            f'pass get_scheme("{scheme.name}", {purpose}=PATH) with that file'
+            f'pass get_scheme("{scheme.name}", {purpose}=PATH) with that file',
+            missing_file=purpose,
+            scheme=scheme.id,
+            digest=digest,
         )
     content = read_file(path, purpose=purpose)
     found = digest_of(content)
