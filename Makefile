@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults check lint format types mappings docs compat clean venv
+.PHONY: help demo test faults check lint format types mappings docs client compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -45,6 +45,7 @@ lint: $(VENV)/.dev ## Format, lint and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python tools/generate_async_client.py --check
 
 types: $(VENV)/.dev ## Types
 	$(BIN)/mypy
@@ -58,6 +59,9 @@ mappings: $(VENV)/.dev ## Write mappings/ anew
 
 docs: $(VENV)/.dev ## Write docs/cli.md anew
 	$(BIN)/python tools/generate_cli_docs.py
+
+client: $(VENV)/.dev ## Write the methods of the async client anew, from those of the sync client
+	$(BIN)/python tools/generate_async_client.py
 
 # With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
 compat: $(VENV)/.made ## Old and new Pythons, clients and servers; writes COMPATIBILITY.md. Takes an hour

@@ -1,27 +1,40 @@
 """
-What both client classes are made of: the caller's client, its dialect, and what was learnt through it.
+The base classes of both clients: the caller's client, its dialect, and the two ways to run a flow.
 
-No operation is here.
+What differs between sync and async stands here and in ``drivers.py``, so that the methods of both clients read the
+same. No operation is here.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
-from typing import Any
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
 
 from es_simhash.client.dialects import find_dialect, is_async_client
+from es_simhash.client.drivers import as_async, read_in_thread, run, run_async, stream, stream_async
 from es_simhash.flows.context import Context
+from es_simhash.flows.protocol import Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.mapping import IndexSettings, build_settings
 
-__all__ = ["BaseClient", "Filter"]
+__all__ = ["AsyncBase", "BaseClient", "Filter", "SyncBase"]
 
 Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+
+_T = TypeVar("_T")
 
 
 class BaseClient:
@@ -52,7 +65,7 @@ class BaseClient:
 
     @property
     def dialect(self) -> str:
-        """The product spoken to: ``"elasticsearch"`` or ``"opensearch"``."""
+        """The product that the client speaks to: ``"elasticsearch"`` or ``"opensearch"``."""
         return self._dialect.name
 
     def _settings(
@@ -65,3 +78,66 @@ class BaseClient:
     ) -> IndexSettings:
         chosen = scheme or self._context.wanted or DEFAULT_SCHEME
         return build_settings(scheme=chosen, text_field=text_field, max_distance=max_distance, value=value)
+
+
+class SyncBase(BaseClient):
+    """Runs flows on the caller's thread."""
+
+    _is_async = False
+
+    def _run(self, flow: Flow[_T]) -> _T:
+        """Run *flow* and return its result."""
+        return run(flow, self._client, self._dialect)
+
+    def _stream(self, flow: Flow[None]) -> Generator[Any, None, None]:
+        """Run *flow* as its items are read."""
+        return stream(flow, self._client, self._dialect)
+
+    def _feed(
+        self, documents: Iterable[Any], make: Callable[[Iterable[Any]], Flow[None]]
+    ) -> Generator[Any, None, None]:
+        """Run the flow that *make* returns for the caller's documents, as its items are read."""
+        return self._stream(make(documents))
+
+    def _convert(
+        self, documents: Iterable[Any], flow: Flow[_T], convert: Callable[[Iterable[Any], _T], Iterator[Any]]
+    ) -> Iterator[Any]:
+        """Run *flow* and return what *convert* makes of the caller's documents and of its result."""
+        return convert(documents, self._run(flow))
+
+
+class AsyncBase(BaseClient):
+    """Runs flows on asyncio; the caller's documents may come from an async iterable."""
+
+    _is_async = True
+
+    async def _run(self, flow: Flow[_T]) -> _T:
+        """Run *flow* and return its result."""
+        return await run_async(flow, self._client, self._dialect)
+
+    def _stream(self, flow: Flow[None]) -> AsyncGenerator[Any, None]:
+        """Run *flow* as its items are read."""
+        return stream_async(flow, self._client, self._dialect, result=[])
+
+    async def _feed(
+        self, documents: Iterable[Any] | AsyncIterable[Any], make: Callable[[Iterable[Any]], Flow[None]]
+    ) -> AsyncGenerator[Any, None]:
+        """Run the flow that *make* returns for the caller's documents, as its items are read."""
+        # A flow reads documents in a thread, beside the requests; the loop goes on producing them.
+        items = read_in_thread(documents) if isinstance(documents, AsyncIterable) else documents
+        async with aclosing(self._stream(make(items))) as found:
+            async for item in found:
+                yield item
+
+    async def _convert(
+        self,
+        documents: Iterable[Any] | AsyncIterable[Any],
+        flow: Flow[_T],
+        convert: Callable[[AsyncIterable[Any], _T], AsyncIterator[Any]],
+    ) -> AsyncIterator[Any]:
+        """Run *flow* when the first item is read, and yield what *convert* makes of documents and result."""
+        source = documents if isinstance(documents, AsyncIterable) else as_async(documents)
+        converted = cast("AsyncGenerator[Any, None]", convert(source, await self._run(flow)))
+        async with aclosing(converted) as found:
+            async for item in found:
+                yield item

@@ -8,13 +8,13 @@ it the dialect's.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from es_simhash.client.dialects import Dialect
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, StreamClosed, Together, Wait
 
-__all__ = ["read_in_thread", "run", "run_async", "stream", "stream_async"]
+__all__ = ["as_async", "read_in_thread", "run", "run_async", "stream", "stream_async"]
 
 _T = TypeVar("_T")
 
@@ -177,6 +177,14 @@ def read_in_thread(items: AsyncIterable[_T]) -> Iterator[_T]:
                 raise error
 
     return read()
+
+
+async def as_async(items: Iterable[_T]) -> AsyncIterator[_T]:
+    """
+    Iterate over *items* for code that takes async iterables.
+    """
+    for item in items:
+        yield item
 
 
 async def _open_async(call: Call, client: Any, dialect: Dialect) -> tuple[Any, BaseException | None]:

@@ -1,14 +1,16 @@
 """
-What a client object knows: its prefix, the scheme asked for, and what it has learnt of indices.
+What a client object knows: its prefix, the scheme asked for, and what it has learned about indices.
 
-The flow that reads an index's settings is here too, since it is what fills that memory. No lookup and no write.
+The flows that read the settings of indices are here too, because they fill that memory. Names, aliases, patterns and
+data streams are resolved here to concrete indices, each with its own settings: :func:`resolve_index`. No lookup and no
+write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from es_simhash.errors import (
     IncompleteSearchError,
@@ -24,15 +26,82 @@ from es_simhash.index.mapping import IndexSettings, find_faults, read_settings
 from es_simhash.index.plan import Limits
 from es_simhash.index.plan_cost import IndexStats
 
-__all__ = ["Context", "check_index", "read_index_settings"]
+__all__ = [
+    "Context",
+    "Index",
+    "IndexFault",
+    "Resolved",
+    "agree",
+    "check_index",
+    "judge_mappings",
+    "read_index_settings",
+    "read_settings_by_index",
+    "resolve_index",
+]
 
 Index = str | Sequence[str]
 
-# How long a mapping read once is trusted. Another program may replace an index by one of another scheme; then
+# How long settings are used after they were read. Another program may replace an index by one of another scheme; then
 # lookups go wrong for no longer than this.
-REMEMBERED_SECONDS = 60.0
-# How long the size of an index is: it only decides which plan is the fastest.
-SURVEYED_SECONDS = 600.0
+SETTINGS_SECONDS = 60.0
+# How long statistics and limits of an index are used: they only decide which plan is the fastest.
+STATS_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFault:
+    """
+    One reason why a concrete index cannot be used.
+
+    Attributes:
+        index:
+            Name of the concrete index.
+        kind:
+            ``"fields"``: a field of ours is missing or mapped wrongly. ``"no_scheme"``: the fields are mapped, but
+            ``_meta`` does not record the scheme of the fingerprints.
+        detail:
+            What is wrong with the field.
+    """
+
+    index: str
+    kind: Literal["fields", "no_scheme"]
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        if self.kind == "no_scheme":
+            return f"index {self.index!r} does not record the scheme of its fingerprints"
+        return f"index {self.index!r}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """
+    The concrete indices that a name, an alias, a pattern, a data stream or a list of these stands for.
+
+    Attributes:
+        mappings:
+            Their mappings (the part below ``mappings`` of an answer), by name, sorted. Empty where they may not be
+            read, and where settings were remembered.
+        each:
+            The settings that each index with our fields records, by name, sorted. A flow that writes to an index goes
+            by these.
+        faults:
+            Why some indices cannot be used.
+        assumed:
+            The settings to use where the mappings may not be read; else ``None``.
+    """
+
+    mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    each: Mapping[str, IndexSettings] = field(default_factory=dict)
+    faults: tuple[IndexFault, ...] = ()
+    assumed: IndexSettings | None = None
+
+    @property
+    def unmapped(self) -> tuple[str, ...]:
+        """Names of the indices that have no field of ours at all."""
+        faulty = {fault.index for fault in self.faults}
+        return tuple(name for name in self.mappings if name not in self.each and name not in faulty)
 
 
 @dataclass(slots=True)
@@ -47,13 +116,13 @@ class Context:
             The scheme the caller asked for; a name without version stands for whichever version an index has.
             ``None`` to adopt the index's.
         clock:
-            Tells seconds that only grow, for forgetting what was learnt.
+            Returns seconds that only grow; decides when what was learned is too old.
     """
 
     prefix: str = DEFAULT_PREFIX
     wanted: str | Scheme | None = None
     clock: Callable[[], float] = lambda: 0.0
-    _learnt: dict[str, tuple[float, IndexSettings]] = field(default_factory=dict)
+    _settings: dict[str, tuple[float, IndexSettings, Resolved]] = field(default_factory=dict)
     _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
     _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
 
@@ -62,39 +131,39 @@ class Context:
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
 
     def assumed_settings(self) -> IndexSettings | None:
-        """Return what to go by where no mapping can be read; ``None`` if the caller named no scheme."""
+        """Return the settings to use where no mapping can be read; ``None`` if the caller named no scheme."""
         return None if self.wanted is None else IndexSettings(get_scheme(self.wanted))
 
-    def recall(self, index: Index) -> IndexSettings | None:
-        """Return the settings learnt of *index*, unless they are too old."""
-        when, settings = self._learnt.get(_key(index), (0.0, None))
-        return settings if settings is not None and self.clock() - when < REMEMBERED_SECONDS else None
+    def recall(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
+        """Return the agreed settings and the concrete ones learned for *index*, unless they are too old."""
+        found = self._settings.get(_key(index))
+        return found[1:] if found is not None and self.clock() - found[0] < SETTINGS_SECONDS else None
 
-    def learn(self, index: Index, settings: IndexSettings) -> None:
-        """Remember *settings* for a while."""
-        self._learnt[_key(index)] = (self.clock(), settings)
+    def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved) -> None:
+        """Remember settings for a while; mappings are left out, because they may be large."""
+        self._settings[_key(index)] = (self.clock(), agreed, replace(resolved, mappings={}))
 
     def recall_stats(self, index: Index) -> IndexStats | None:
-        """Return what was learnt of the size of *index*, unless it is too old."""
+        """Return the statistics learned for *index*, unless they are too old."""
         when, stats = self._stats.get(_key(index), (0.0, None))
-        return stats if stats is not None and self.clock() - when < SURVEYED_SECONDS else None
+        return stats if stats is not None and self.clock() - when < STATS_SECONDS else None
 
     def learn_stats(self, index: Index, stats: IndexStats) -> None:
         """Remember *stats* for a while."""
         self._stats[_key(index)] = (self.clock(), stats)
 
     def limits(self, index: Index) -> Limits:
-        """Return what the server is known to allow queries of *index*; what it refused long ago is tried again."""
+        """Return the limits learned for queries of *index*; what was refused long ago is tried again."""
         when, limits = self._limits.get(_key(index), (0.0, Limits()))
-        return limits if self.clock() - when < SURVEYED_SECONDS else Limits()
+        return limits if self.clock() - when < STATS_SECONDS else Limits()
 
     def learn_limits(self, index: Index, limits: Limits) -> None:
-        """Remember *limits*, beside those that were learnt before."""
+        """Remember *limits* together with those learned before."""
         self._limits[_key(index)] = (self.clock(), limits.within(self.limits(index)))
 
     def forget(self) -> None:
-        """Forget everything learnt, after a mapping was changed."""
-        self._learnt.clear()
+        """Forget everything learned, after a mapping was changed."""
+        self._settings.clear()
         self._stats.clear()
         self._limits.clear()
 
@@ -109,7 +178,7 @@ def check_index(index: Index) -> str | list[str]:
 
     Raises:
         TypeError: If it is neither a string nor a list of strings.
-        InvalidInputError: If a name is empty, which a server would take for every index there is.
+        InvalidInputError: If a name is empty: a server would take it for all indices.
     """
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
@@ -121,11 +190,11 @@ def check_index(index: Index) -> str | list[str]:
 
 def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
     """
-    Return the settings that lookups and writes in *index* go by.
+    Return the settings on which all indices behind *index* agree: the view that lookups use.
 
     Costs one request (get mapping) unless the answer is remembered. Several indices must agree on the scheme;
-    indices without our fields hold no fingerprints and have no say. A caller that may not read mappings, or that
-    searches other clusters, passes the scheme and is believed.
+    indices without our fields hold no fingerprints and are left out. A caller that may not read mappings, or that
+    searches other clusters, passes the scheme, and it is used unchecked.
 
     Raises:
         SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
@@ -133,84 +202,127 @@ def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
         IncompleteSearchError: If a pattern matches no index.
         InvalidInputError: If only other clusters are searched and no scheme was passed.
     """
-    index = check_index(index)
-    known = context.recall(index)
+    agreed, _ = yield from _read_settings(context, index)
+    return agreed
+
+
+def read_settings_by_index(context: Context, index: Index) -> Flow[Mapping[str, IndexSettings]]:
+    """
+    Return the settings of each concrete index behind *index*, by name; indices without our fields are left out.
+
+    Costs and raises as :func:`read_index_settings`. Empty where the mappings may not be read.
+    """
+    _, resolved = yield from _read_settings(context, index)
+    return resolved.each
+
+
+def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, Resolved]]:
+    known = context.recall(check_index(index))
     if known is None:
-        known = yield from _ask(context, index)
-        context.learn(index, known)
+        resolved = yield from resolve_index(context, index)
+        known = agree(resolved, context), resolved
+        context.learn(index, *known)
     return known
 
 
-def _ask(context: Context, index: str | list[str]) -> Flow[IndexSettings]:
-    names = _key(index).split(",")
+def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
+    """
+    Return the concrete indices behind *index*, each with its own settings, as they are now.
+
+    Costs one request (get mapping), which is always made. Nothing is compared: :func:`agree` does that.
+
+    Raises:
+        IncompleteSearchError: If a pattern matches no index.
+        InvalidInputError: If only other clusters are named and no scheme was passed.
+    """
+    names = _key(check_index(index)).split(",")
     local = [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+    assumed = context.assumed_settings()
     if not local:
-        assumed = context.assumed_settings()
         if assumed is None:
             raise InvalidInputError(
                 f"the mapping of {shorten(_key(index))} is on another cluster and cannot be read: pass scheme="
             )
-        return assumed
+        return Resolved(assumed=assumed)
     try:
-        mappings = yield Call("get_mapping", {"index": ",".join(local)})
+        answer = yield Call("get_mapping", {"index": ",".join(local)})
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
-        assumed = context.assumed_settings()
         if assumed is None:
             if status_of(error) == 403:
                 error.add_note("The mapping could not be read: pass scheme= to search without reading it.")
             raise
-        return assumed
-    if not mappings:
+        return Resolved(assumed=assumed)
+    if not answer:
         reason = f"no index matches {shorten(_key(index))}"
         raise IncompleteSearchError(f"{reason}: check the name", reasons=(reason,))
-    return agree(mappings, context)
+    return judge_mappings(answer, context)
 
 
-def agree(answer: Mapping[str, Any], context: Context) -> IndexSettings:
+def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """
-    Return the settings on which the indices of a get-mapping *answer*, and the caller, agree.
+    Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used.
     """
-    found: dict[str, IndexSettings] = {}
-    problems: list[str] = []
-    for name, held in sorted(answer.items()):
-        mapping = held.get("mappings") or {}
+    mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
+    each: dict[str, IndexSettings] = {}
+    faults: list[IndexFault] = []
+    for name, mapping in mappings.items():
         settings = read_settings(mapping, prefix=context.prefix)
         has_prefix = context.prefix in (mapping.get("properties") or {})
-        faults = find_faults(mapping, prefix=context.prefix) if has_prefix or settings else []
-        problems += [f"index {name!r}: {fault}" for fault in faults]
-        if settings is None and has_prefix and not faults:
-            settings = context.assumed_settings()
-        if settings is not None:
-            found[name] = settings
-        elif has_prefix and not faults:
-            problems.append(f"index {name!r} does not say which scheme its fingerprints have")
-    if problems:
+        if settings is None and not has_prefix:
+            continue
+        if details := find_faults(mapping, prefix=context.prefix):
+            faults += [IndexFault(name, "fields", detail) for detail in details]
+        elif (known := settings or context.assumed_settings()) is not None:
+            # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
+            wanted = context.wanted if isinstance(context.wanted, Scheme) else None
+            each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
+        else:
+            faults.append(IndexFault(name, "no_scheme"))
+    return Resolved(mappings, each, tuple(faults))
+
+
+def agree(resolved: Resolved, context: Context) -> IndexSettings:
+    """
+    Return the settings on which the *resolved* indices, and the caller, agree.
+
+    The text fields are empty where indices record different ones.
+
+    Raises:
+        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
+        MappingError: If no index has the fields, or one cannot be used.
+    """
+    if resolved.assumed is not None:
+        return resolved.assumed
+    if resolved.faults:
+        more = f" (and {len(resolved.faults) - 1} more)" if len(resolved.faults) > 1 else ""
         raise MappingError(
-            f"{problems[0]}{f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''}: "
-            "create the index with create_index, or see what check reports",
-            problems=tuple(problems),
+            f"{resolved.faults[0]}{more}: create the index with create_index, or see what check reports",
+            problems=tuple(map(str, resolved.faults)),
         )
-    if not found:
+    if not resolved.each:
         raise MappingError(
-            f"index {shorten(next(iter(sorted(answer))))} has no {context.prefix!r} fields: create it with "
+            f"index {shorten(next(iter(resolved.mappings)))} has no {context.prefix!r} fields: create it with "
             "create_index, or backfill it and name its text field",
             problems=(f"no index has {context.prefix!r} fields",),
         )
-    first = next(iter(found))
-    for name, settings in found.items():
-        if settings.scheme != found[first].scheme:
-            raise _mismatch(name, settings.scheme, f"index {first!r}", found[first].scheme)
-        if not context.accepts(settings.scheme):
-            raise _mismatch(name, settings.scheme, "this client", context.wanted)
-    # A script fails on a shard whose index does not map the copy it reads.
-    settings = replace(found[first], value=all(each.value for each in found.values()))
-    # The largest default finds what any of them promises.
-    recorded = [each.max_distance for each in found.values() if each.max_distance is not None]
-    settings = replace(settings, max_distance=max(recorded, default=None))
-    # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
-    return replace(settings, scheme=context.wanted) if isinstance(context.wanted, Scheme) else settings
+    (first, settings), *others = resolved.each.items()
+    for name, each in resolved.each.items():
+        if each.scheme != settings.scheme:
+            raise _mismatch(name, each.scheme, f"index {first!r}", settings.scheme)
+        if not context.accepts(each.scheme):
+            raise _mismatch(name, each.scheme, "this client", context.wanted)
+    every = [settings, *(each for _, each in others)]
+    text_fields = {each.text_fields for each in every if each.text_fields}
+    return replace(
+        settings,
+        text_fields=text_fields.pop() if len(text_fields) == 1 else (),
+        # The largest default finds what any of them promises.
+        max_distance=max((each.max_distance for each in every if each.max_distance is not None), default=None),
+        # A script fails on a shard whose index does not map the copy it reads.
+        value=all(each.value for each in every),
+    )
 
 
 def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:

@@ -1,9 +1,11 @@
 """The drivers: both carry out the same flow, and let it clean up when it is broken off."""
 
 import asyncio
+import inspect
 
 import pytest
 
+from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.drivers import run, run_async, stream, stream_async
 from es_simhash.errors import InvalidInputError
@@ -222,3 +224,29 @@ def test_a_cancelled_flow_that_ends_with_what_it_opened_is_cancelled():
         return task.cancelled()
 
     assert asyncio.run(main())
+
+
+def _methods(cls):
+    return {name: value for name, value in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", sorted(_methods(SimHashClient) | _methods(AsyncSimHashClient)))
+def test_both_clients_have_the_same_methods(name):
+    """Name, parameters with their defaults and docstring are equal; a sync result is awaited, an iterator is async."""
+    sync, other = getattr(SimHashClient, name), getattr(AsyncSimHashClient, name)
+    assert inspect.getdoc(sync) == inspect.getdoc(other) is not None
+    ours, theirs = inspect.signature(sync), inspect.signature(other)
+    expected = [each.replace(annotation=_async_type(each.annotation)) for each in ours.parameters.values()]
+    assert expected == list(theirs.parameters.values())
+    returned = ours.return_annotation
+    if returned.startswith("Generator["):
+        returned = f"Async{returned.removesuffix(', None, None]')}, None]"
+    elif returned.startswith("Iterator["):
+        returned = f"Async{returned}"
+    else:
+        assert inspect.iscoroutinefunction(other)
+    assert theirs.return_annotation == returned
+
+
+def _async_type(annotation):
+    return "Iterable[Any] | AsyncIterable[Any]" if annotation == "Iterable[Any]" else annotation

@@ -12,17 +12,17 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.client.drivers import stream
-from es_simhash.flows.context import Context, agree
+from es_simhash.flows.context import Context, agree, judge_mappings
 from es_simhash.flows.lookup.find import find, scan
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of
-from es_simhash.flows.lookup.options import Options
-from es_simhash.flows.lookup.search import NEXT_PAGE
+from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 
+NEXT_PAGE = Sizes().next_page
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
 MANY = NEXT_PAGE + 503
 
@@ -313,7 +313,7 @@ def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
         ({"_shards": {"total": 0, "failed": 0}}, "no shard was searched"),
         ({"_shards": WHOLE, "timed_out": True}, "timed out"),
         ({"_shards": WHOLE, "terminated_early": True}, "terminated early"),
-        ({"_shards": WHOLE, "_clusters": {"total": 2, "skipped": 1}}, "1 of 2 clusters skipped"),
+        ({"_shards": WHOLE, "_clusters": {"total": 2, "skipped": 1}}, "1 of 2 clusters did not answer"),
     ],
 )
 def test_an_answer_that_is_not_whole_is_an_error(answer, words):
@@ -425,7 +425,7 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
     """The copy for scripts only if none lacks it, whichever is first."""
     for first, second in [(True, False), (False, True)]:
         answer = {"a": {"mappings": build_mapping(value=first)}, "b": {"mappings": build_mapping(value=second)}}
-        assert agree(answer, Context()).value is False
+        assert agree(judge_mappings(answer, Context()), Context()).value is False
 
 
 def test_a_multi_search_that_is_too_much_is_halved():

@@ -3,6 +3,7 @@
 import pytest
 
 from es_simhash.flows.protocol import Together
+from es_simhash.flows.transfer.answers import Gap
 from es_simhash.flows.transfer.slices import read_slices
 from tests.flows.by_hand import ServerError
 from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
@@ -109,7 +110,7 @@ def test_shards_that_fail_are_told():
             return super().search(body, **rest) | {"_shards": {"total": 2, "failed": 1}}
 
     run, _ = read(Failing({"0": {}, "1": {}}))
-    assert run.result == ["1 of 2 shards failed"]
+    assert run.result == [Gap("shards_failed", 1, 2)]
 
     class Early(Store):
         def search(self, body, **rest):

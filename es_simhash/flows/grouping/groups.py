@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError, MappingError, SchemeMismatchError
+from es_simhash.errors import MappingError, SchemeMismatchError
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.grouping.read import read_all
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
-from es_simhash.flows.transfer.pages import Hits, incomplete_reasons, read_pages
+from es_simhash.flows.transfer.answers import check_whole, find_gaps
+from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
@@ -105,7 +106,7 @@ def groups(context: Context, index: Index) -> Flow[None]:
         body = {"size": 0, "query": query, "aggs": {"groups": {"composite": composite}}, "track_total_hits": False}
         answer = yield Call("search", {"index": index, "body": body})
         # OpenSearch ends a composite aggregation early once its page is full, and says so.
-        _check(incomplete_reasons({**answer, "terminated_early": False}))
+        check_whole(find_gaps(answer, ignore=["terminated_early"]))
         found = answer["aggregations"]["groups"]
         names = [bucket["key"]["id"] for bucket in found["buckets"]]
         if names:
@@ -133,15 +134,10 @@ def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
         "docvalue_fields": [fields.fingerprint, fields.group, fields.distance],
         "_source": False,
     }
-    _check((yield from read_pages(index, body, note, page=PAGE)))
+    check_whole((yield from read_pages(index, body, note, page=PAGE)))
     for name in names:
         ordered = sorted(members[name], key=lambda each: (each.id != name, each.distance, each.index, each.id))
         yield Emit(Group(name, tuple(ordered)))
-
-
-def _check(reasons: list[str]) -> None:
-    if reasons:
-        raise IncompleteSearchError(f"not every document could be looked at: {reasons[0]}", reasons=tuple(reasons))
 
 
 def pairs(context: Context, index: Index, against: Index | None, max_distance: int | None) -> Flow[None]:

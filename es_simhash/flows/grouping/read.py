@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index, read_index_settings
-from es_simhash.flows.lookup.batch import Neighbours
+from es_simhash.flows.grouping.lookups import GroupLookups
 from es_simhash.flows.protocol import Call, Compute, Flow
-from es_simhash.flows.transfer.pages import Hits, incomplete_reasons, read_pages
+from es_simhash.flows.transfer.answers import check_whole, find_gaps
+from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping
 
@@ -41,11 +42,7 @@ def read_all(context: Context, index: Index, table: Table, query: Mapping[str, A
 
     clauses = [{"exists": {"field": Fields(context.prefix).fingerprint}}, *([query] if query else [])]
     body = {**table.search_body(), "query": {"bool": {"filter": clauses}}}
-    reasons = yield from read_pages(index, body, add, page=PAGE)
-    if reasons:
-        raise IncompleteSearchError(
-            f"not every document could be looked at: {'; '.join(reasons)}; run it again", reasons=tuple(reasons)
-        )
+    check_whole((yield from read_pages(index, body, add, page=PAGE)))
 
 
 def read_touched(context: Context, index: Index, table: Table, grouping: Grouping, since: str) -> Flow[None]:
@@ -87,8 +84,7 @@ class _Seeds:
 
 def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
     body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
-    if reasons := (yield from read_pages(index, body, seeds.add, page=PAGE)):
-        raise IncompleteSearchError(f"not every document could be looked at: {reasons[0]}", reasons=tuple(reasons))
+    check_whole((yield from read_pages(index, body, seeds.add, page=PAGE)))
 
 
 def _parts(items: Sequence[str], size: int) -> list[list[str]]:
@@ -98,13 +94,13 @@ def _parts(items: Sequence[str], size: int) -> list[list[str]]:
 def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) -> Flow[set[str]]:
     """Return the ids of all documents that steps of max_distance reach from the seeds."""
     settings = yield from read_index_settings(context, index)
-    neighbours = Neighbours(context, index, settings, max_distance=grouping.max_distance)
-    yield from neighbours.prepare()
+    lookups = GroupLookups(context, index, settings, max_distance=grouping.max_distance)
+    yield from lookups.prepare()
     known = {int(digits, 16) for digits in seeds.fingerprints}
     ids, waiting = set(seeds.ids), sorted(known)
     while waiting:
         asked, waiting = waiting[:ASKED], waiting[ASKED:]
-        for found in (yield from neighbours.ask(asked)).values():
+        for found in (yield from lookups.ask(asked)).values():
             if not found.complete:
                 raise IncompleteSearchError(
                     f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
@@ -126,8 +122,7 @@ def _lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
         body = {"size": 0, "aggs": {"canonicals": {"composite": composite}}, "track_total_hits": False}
         answer = yield Call("search", {"index": index, "body": body})
         # OpenSearch ends a composite aggregation early once its page is full, and says so.
-        if reasons := incomplete_reasons({**answer, "terminated_early": False}):
-            raise IncompleteSearchError(f"not every document could be looked at: {reasons[0]}", reasons=tuple(reasons))
+        check_whole(find_gaps(answer, ignore=["terminated_early"]))
         found = answer["aggregations"]["canonicals"]
         named = [bucket["key"]["id"] for bucket in found["buckets"]]
         if not named:

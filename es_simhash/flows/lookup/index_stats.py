@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.answers import Gap, refusal_text
 from es_simhash.hashing import BLOCK_BITS
 from es_simhash.index.fields import Fields
 from es_simhash.index.plan import Limits
@@ -106,19 +107,21 @@ def mean_length(terms: Sequence[str], documents: int, together: int) -> float:
     return sum(hot.get(term, ordinary) for term in terms) / len(terms)
 
 
-def limits_after_refusal(limits: Limits, error: BaseException | Mapping[str, Any], *, scripted: bool) -> Limits | None:
+def limits_after_refusal(
+    limits: Limits, refusal: BaseException | Mapping[str, Any] | Iterable[Gap], *, scripted: bool
+) -> Limits | None:
     """
     Return smaller limits, learnt from a refused search; ``None`` where the refusal is for something else.
 
     Args:
         limits:
             The limits that the refused search was planned by.
-        error:
-            The client's exception, or the ``error`` of one search of a batch.
+        refusal:
+            The client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
         scripted:
             Whether the refused search held a script.
     """
-    text = str(error) if isinstance(error, Mapping) else error_text(error)
+    text = refusal_text(refusal)
     if scripted and limits.scripts and ("script" in text or _EXPENSIVE in text or "painless" in text):
         return replace(limits, scripts=False)
     if limits.skims and "Cannot search on field" in text:  # of ours, that of whole fingerprints may be mapped so

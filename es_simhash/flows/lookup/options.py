@@ -62,7 +62,7 @@ class Sizes:
     shared_passing: int = 12_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """
     The keyword arguments of the client's find methods, checked.

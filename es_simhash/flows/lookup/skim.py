@@ -56,9 +56,11 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
 
 
 def _part_handler(part: Part, collector: Collector, found: list[NearDup]) -> Handle:
+    field = collector.question.field
+
     def handle(hits: Hits) -> Flow[bool]:
         yield from ()
-        found.extend(part.take(collector.rescore([hit for hit in hits if held_fingerprints(hit, collector.question.field)])))
+        found.extend(part.take(collector.rescore([hit for hit in hits if held_fingerprints(hit, field)])))
         return part.any_will_do and not part.missing
 
     return handle

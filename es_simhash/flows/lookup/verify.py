@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Compute, Flow
-from es_simhash.flows.transfer.pages import incomplete_reasons, is_window_error
+from es_simhash.flows.transfer.answers import find_gaps, is_window_refused
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.mapping import IndexSettings, check_text_fields
@@ -178,15 +178,15 @@ def fetch_texts(index: Index, wanted: Sequence[NearDup], fields: Sequence[str]) 
         try:
             answer = yield from search_texts(index, body, fields)
         except Exception as error:
-            if not is_window_error(error) or page == 1:
+            if not is_window_refused(error) or page == 1:
                 raise
             page = max(1, page // 2)
             continue
         done += len(part)
         for hit in answer["hits"]["hits"]:
             _read_hit(hit, fields, held, problems)
-        reasons = incomplete_reasons(answer)
-        missing = f"its text was not read: {reasons[0]}" if reasons else "the document was deleted meanwhile"
+        gaps = find_gaps(answer)
+        missing = f"its text was not read: {gaps[0]}" if gaps else "the document was deleted meanwhile"
         for each in part:
             key = (each.index, each.id)
             if key not in held:

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.protocol import Call, Flow, Wait, error_text, status_of
+from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.transfer.retry import Patience, is_passing
 from es_simhash.index.operations import Operation, Outcome
 
-__all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_operation", "wait_seconds"]
+__all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_operation"]
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
@@ -29,12 +30,9 @@ _METADATA = (
     "version",
     "version_type",
 )
-_OVERLOADED = (429, 503)
 _TOO_LARGE = 413
 # One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
 _INVALID = "action_request_validation_exception"
-ATTEMPTS = 10
-LONGEST_WAIT_SECONDS = 30.0
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
@@ -81,7 +79,7 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
 
-    Operations that the server refuses for load (429, 503) are sent again, up to 10 times, with growing waits. A
+    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A
     request that is too large (413), or that one operation breaks the rules for, is halved until that one is alone.
     Any other refusal is an outcome. A request that fails as a whole for another reason raises the client's own
     exception.
@@ -102,21 +100,14 @@ def finish_bulk(operations: Sequence[Operation], answer: Any) -> Flow[list[Outco
     As :func:`send_bulk`, for a request that went out beside others.
     """
     outcomes = yield from _judge(operations, answer)
-    for attempt in range(1, ATTEMPTS):
-        waiting = [i for i, outcome in enumerate(outcomes) if outcome.status in _OVERLOADED]
-        if not waiting:
-            break
-        yield Wait(wait_seconds(attempt))
+    patience = Patience()
+    while (
+        waiting := [i for i, outcome in enumerate(outcomes) if is_passing(outcome.status)]
+    ) and not patience.is_spent:
+        yield patience.wait()
         for i, outcome in zip(waiting, (yield from _send_once([operations[i] for i in waiting])), strict=True):
             outcomes[i] = outcome
     return outcomes
-
-
-def wait_seconds(attempt: int) -> float:
-    """
-    Return how long to wait before the next try after *attempt* (from 0) tries were refused for load.
-    """
-    return float(min(0.25 * 2**attempt, LONGEST_WAIT_SECONDS))
 
 
 def _send_once(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
@@ -137,7 +128,7 @@ def _judge(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
         half = len(operations) // 2
         first = yield from _send_once(operations[:half])
         return first + (yield from _send_once(operations[half:]))
-    if status is None or not (concerns_one or status in _OVERLOADED):
+    if status is None or not (concerns_one or is_passing(status)):
         raise answer
     return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(answer)) for op in operations]
 

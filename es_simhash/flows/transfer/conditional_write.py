@@ -11,16 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.flows.protocol import Call, Flow, Wait, status_of
-from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk, wait_seconds
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk
+from es_simhash.flows.transfer.retry import Patience, ask
 
 __all__ = ["Change", "Place", "place_of", "rewrite"]
 
-ATTEMPTS = 8
 CONFLICT = 409
 MISSING = 404
 UNREADABLE = 503
-_PASSING = (429, 502, 503, 504)
+# Others who change the same document are soon done.
+_CONFLICT_WAIT_SECONDS = 0.05
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,8 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
     """
     outcomes: list[Outcome | None] = [None] * len(places)
     waiting = list(range(len(places)))
-    for attempt in range(ATTEMPTS):
-        if not waiting:
-            break
-        if attempt:
-            yield Wait(wait_seconds(attempt) / 10)
+    patience = Patience(_ATTEMPTS, _CONFLICT_WAIT_SECONDS)
+    while waiting:
         found = yield from _read([places[i] for i in waiting], source=source)
         operations: dict[int, Operation] = {}
         unread: list[int] = []
@@ -103,6 +102,10 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
         for i, outcome in outcomes_now.items():
             outcomes[i] = outcome
         waiting = unread + [i for i, outcome in outcomes_now.items() if outcome.status == CONFLICT]
+        if patience.is_spent:
+            break
+        if waiting:
+            yield patience.wait()
     return outcomes
 
 
@@ -115,18 +118,9 @@ def _read(places: Sequence[Place], *, source: bool | Sequence[str]) -> Flow[list
         | ({} if each.routing is None else {"routing": each.routing})
         for each in places
     ]
-    attempt = 0
-    while True:
-        try:
-            answer = yield Call("mget", {"body": {"docs": docs}})
-        except Exception as error:
-            if status_of(error) not in _PASSING or attempt == ATTEMPTS:
-                raise
-            yield Wait(wait_seconds(attempt))
-            attempt += 1
-        else:
-            items: list[Mapping[str, Any]] = answer["docs"]
-            return items
+    answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+    items: list[Mapping[str, Any]] = answer["docs"]
+    return items
 
 
 def _reason(error: Any) -> str:

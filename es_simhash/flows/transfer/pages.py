@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
 
-__all__ = ["Pass", "Passes", "incomplete_reasons", "order_without_ties", "read_pages"]
+__all__ = ["Pass", "Passes", "order_without_ties", "read_pages"]
 
 logger = logging.getLogger("es_simhash")
 
@@ -52,29 +53,6 @@ Passes = Iterable[Pass]
 KEEP_ALIVE = "5m"
 
 
-def incomplete_reasons(answer: Mapping[str, Any]) -> list[str]:
-    """
-    Return why the search *answer* does not speak for all documents asked about, one line each; empty if it does.
-    """
-    reasons = []
-    shards = answer.get("_shards") or {}
-    if failed := shards.get("failed", 0):
-        causes = [(failure.get("reason") or {}) for failure in shards.get("failures") or ()]
-        cause = next((f": {c.get('type')}: {c.get('reason')}" for c in causes if c), "")
-        reasons.append(f"{failed} of {shards.get('total')} shards failed{cause}")
-    if shards.get("total") == 0:
-        reasons.append("no shard was searched: no open index matches")
-    if answer.get("timed_out"):
-        reasons.append("the search timed out")
-    if answer.get("terminated_early"):
-        reasons.append("the search was terminated early")
-    clusters = answer.get("_clusters") or {}
-    for state in ("skipped", "partial", "failed"):
-        if clusters.get(state):
-            reasons.append(f"{clusters[state]} of {clusters.get('total')} clusters {state}")
-    return reasons
-
-
 def read_pages(
     index: str | Sequence[str],
     body: Mapping[str, Any],
@@ -84,7 +62,7 @@ def read_pages(
     routing: str | None = None,
     ranked: bool = False,
     passes: Passes | None = None,
-) -> Flow[list[str]]:
+) -> Flow[list[Gap]]:
     """
     Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
 
@@ -107,7 +85,7 @@ def read_pages(
             it; each is asked for when the one before has been read.
 
     Returns:
-        Reasons as :func:`incomplete_reasons` gives them, each once.
+        What :func:`~es_simhash.flows.transfer.answers.find_gaps` found in the answers, each once.
     """
     options = {} if routing is None else {"routing": routing}
     opened = None
@@ -119,9 +97,9 @@ def read_pages(
         # No point in time here, or no right to one; a missing index fails again below, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)
     if opened is not None:
-        reasons = yield from _read_point_in_time(opened, passes or [Pass(body, handle, page)], ranked=ranked)
-        if reasons is not None:
-            return reasons
+        gaps = yield from _read_point_in_time(opened, passes or [Pass(body, handle, page)], ranked=ranked)
+        if gaps is not None:
+            return gaps
     return (yield from _read_scroll(index, body, handle, page, options))
 
 
@@ -141,14 +119,14 @@ class _View:
         self.is_opensearch = "pit_id" in opened
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
         self.largest_page = 2**31 - 1
-        self.reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
+        self.gaps = dict.fromkeys(find_gaps(opened))
 
     def close(self) -> Call:
         body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
         return Call("close_point_in_time", {"body": body})
 
 
-def _read_point_in_time(opened: Mapping[str, Any], passes: Passes, *, ranked: bool) -> Flow[list[str] | None]:
+def _read_point_in_time(opened: Mapping[str, Any], passes: Passes, *, ranked: bool) -> Flow[list[Gap] | None]:
     """Read on in the point in time *opened*; ``None`` where the server cannot keep an order in it."""
     view = _View(opened)
     order = [*([{"_score": "desc"}] if ranked else []), *order_without_ties(opened)]
@@ -156,7 +134,7 @@ def _read_point_in_time(opened: Mapping[str, Any], passes: Passes, *, ranked: bo
         for each in passes:
             if not (yield from _read_pass(view, each, order)):
                 return None
-        return list(view.reasons)
+        return list(view.gaps)
     finally:
         yield from _give_back(view.close())
 
@@ -176,18 +154,18 @@ def _read_pass(view: _View, wanted: Pass, order: list[dict[str, str]]) -> Flow[b
         try:
             answer = yield Call("search", {"body": request})
         except Exception as error:
-            if is_window_error(error) and page > 1:
+            if is_window_refused(error) and page > 1:
                 view.largest_page = max(1, page // 2)
                 continue
             if status_of(error) == 400 and "_shard_doc" in error_text(error) and after is None:
                 return False  # OpenSearch before 3.3
             raise
         view.pit = answer.get("pit_id", view.pit)
-        failed = incomplete_reasons(answer)
-        if page > 1 and is_window_error({"reasons": failed}):  # of one of several indices
+        gaps = find_gaps(answer)
+        if page > 1 and is_window_refused(gaps):  # of one of several indices
             view.largest_page = max(1, page // 2)
             continue
-        view.reasons |= dict.fromkeys(failed)
+        view.gaps |= dict.fromkeys(gaps)
         hits = answer["hits"]["hits"]
         if not ordered and len(hits) >= page:
             ordered = True
@@ -200,7 +178,7 @@ def _read_pass(view: _View, wanted: Pass, order: list[dict[str, str]]) -> Flow[b
 
 def _read_scroll(
     index: str | Sequence[str], body: Mapping[str, Any], handle: Handle, page: int, options: Mapping[str, Any]
-) -> Flow[list[str]]:
+) -> Flow[list[Gap]]:
     while True:
         # A scroll always counts its hits: both products refuse one that is told not to.
         request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
@@ -208,12 +186,12 @@ def _read_scroll(
             opening = {"index": index, "body": request, "scroll": KEEP_ALIVE, **options}
             answer = yield Call("search", opening, opens=True)
         except Exception as error:
-            if not is_window_error(error) or page == 1:
+            if not is_window_refused(error) or page == 1:
                 raise
         else:
-            reasons = dict.fromkeys(incomplete_reasons(answer))
+            gaps = dict.fromkeys(find_gaps(answer))
             scroll = answer.get("_scroll_id")
-            if page == 1 or not is_window_error({"reasons": list(reasons)}):
+            if page == 1 or not is_window_refused(gaps):
                 break
             yield from _end_scroll(scroll)
         page = max(1, page // 2)
@@ -223,10 +201,10 @@ def _read_scroll(
                 break
             answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": KEEP_ALIVE}})
             scroll = answer.get("_scroll_id", scroll)
-            reasons |= dict.fromkeys(incomplete_reasons(answer))
+            gaps |= dict.fromkeys(find_gaps(answer))
     finally:
         yield from _end_scroll(scroll)
-    return list(reasons)
+    return list(gaps)
 
 
 def _end_scroll(scroll: str | None) -> Flow[None]:
@@ -245,17 +223,3 @@ def _give_back(call: Call) -> Flow[None]:
         with suppress(Exception):
             yield call
         raise
-
-
-def is_window_error(error: BaseException | Mapping[str, Any]) -> bool:
-    """
-    Return whether the server refused a page because it is larger than the index's ``max_result_window``.
-
-    Args:
-        error:
-            The client's exception, or what an answer holds of a search, or a shard, that failed.
-    """
-    if isinstance(error, BaseException) and status_of(error) != 400:
-        return False
-    text = error_text(error) if isinstance(error, BaseException) else str(error)
-    return "max_result_window" in text or "Result window is too large" in text

@@ -8,13 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.flows.protocol import Call, Flow, Wait, status_of
-from es_simhash.flows.transfer.bulk import wait_seconds
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.retry import retry
 
 __all__ = ["now", "refresh"]
-
-ATTEMPTS = 8
-_PASSING = (429, 502, 503, 504)
 
 
 def now() -> str:
@@ -31,20 +28,12 @@ def refresh(index: Any) -> Flow[None]:
     Raises:
         IncompleteSearchError: If some shard cannot be refreshed.
     """
-    attempt = 0
-    while True:
-        failed: list[Any] = []
-        try:
-            answer = yield Call("refresh", {"index": index})
-            failed = (answer.get("_shards") or {}).get("failures") or []
-        except Exception as error:
-            if status_of(error) not in _PASSING or attempt == ATTEMPTS:
-                raise
-        else:
-            if not failed:
-                return
-            if attempt == ATTEMPTS:
-                reason = f"{len(failed)} shards could not be refreshed"
-                raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))
-        yield Wait(wait_seconds(attempt))
-        attempt += 1
+
+    def send() -> Flow[int]:
+        answer = yield Call("refresh", {"index": index})
+        return len((answer.get("_shards") or {}).get("failures") or ())
+
+    failed = yield from retry(send, is_done=lambda failed: not failed)
+    if failed:
+        reason = f"{failed} shards could not be refreshed"
+        raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))

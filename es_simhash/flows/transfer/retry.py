@@ -1,21 +1,23 @@
 """
-The one retry: which refusals pass, how long to wait, and when to give up. Nothing is sent here.
+The one retry: which refusals pass, how long to wait, and when to give up. What is sent is the caller's business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from es_simhash.flows.protocol import Call, Flow, Wait, status_of
 
-__all__ = ["ATTEMPTS", "ask", "is_passing", "retry", "wait_seconds"]
+__all__ = ["ATTEMPTS", "Patience", "ask", "is_passing", "retry"]
 
 _T = TypeVar("_T")
 
 ATTEMPTS = 9
-"""How often a request is sent before its refusal counts: once, and eight times more, within about two minutes."""
+"""How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
 
+FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 30.0
 # Too many requests, and what proxies and clusters answer while a node restarts.
 _PASSING = frozenset({429, 502, 503, 504})
@@ -29,50 +31,79 @@ def is_passing(refusal: BaseException | int | None) -> bool:
     return status in _PASSING
 
 
-def wait_seconds(attempt: int) -> float:
+@dataclass(slots=True)
+class Patience:
     """
-    Return how many seconds to wait after *attempt* (from 0) was refused.
+    How many failures in a row are waited for, and how long.
+
+    Attributes:
+        attempts:
+            How often something is tried before it is given up.
+        first_wait_seconds:
+            The first wait; each wait after it is twice as long, up to 30 seconds.
+        failures:
+            How many attempts have failed since the last success.
     """
-    return float(min(0.25 * 2**attempt, LONGEST_WAIT_SECONDS))
+
+    attempts: int = ATTEMPTS
+    first_wait_seconds: float = FIRST_WAIT_SECONDS
+    failures: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the attempt that fails now is the last one."""
+        return self.failures >= self.attempts - 1
+
+    def wait(self) -> Wait:
+        """Count a failure, and return the wait before the next attempt."""
+        seconds = min(self.first_wait_seconds * 2**self.failures, LONGEST_WAIT_SECONDS)
+        self.failures += 1
+        return Wait(seconds)
+
+    def renew(self) -> None:
+        """Forget the failures: something succeeded."""
+        self.failures = 0
 
 
 def retry(
-    work: Callable[[], Flow[_T]], *, is_done: Callable[[_T], bool] = lambda _: True, attempts: int = ATTEMPTS
+    work: Callable[[], Flow[_T]], *, is_done: Callable[[_T], bool] = lambda _: True, patience: Patience | None = None
 ) -> Flow[_T]:
     """
-    Return what *work* returns, doing it again while the server is busy.
+    Return what *work* returns; repeat it while the server is busy.
 
     Args:
         work:
             Makes the flow to carry out, anew for each attempt.
         is_done:
             Whether a result is good enough; the last one is returned whatever it is.
-        attempts:
-            How often to try.
+        patience:
+            How often to try; by default nine times.
 
     Raises:
-        Exception: The client's own, if it is no passing refusal, or of the last attempt.
+        Exception: The client's own exception, if it says more than that the server is busy, or of the last attempt.
     """
-    attempt = 0
+    patience = patience or Patience()
     while True:
-        attempt += 1
         try:
             result = yield from work()
         except Exception as error:
-            if attempt >= attempts or not is_passing(error):
+            if patience.is_spent or not is_passing(error):
                 raise
         else:
-            if attempt >= attempts or is_done(result):
+            if is_done(result):
+                patience.renew()
                 return result
-        yield Wait(wait_seconds(attempt - 1))
+            if patience.is_spent:
+                return result
+        yield patience.wait()
 
 
-def ask(call: Call, *, attempts: int = ATTEMPTS) -> Flow[object]:
+def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:
     """
     Return the answer to *call*, sent again while the server is busy.
     """
 
-    def send() -> Flow[object]:
+    def send() -> Flow[Any]:
         return (yield call)
 
-    return retry(send, attempts=attempts)
+    return retry(send, patience=patience)

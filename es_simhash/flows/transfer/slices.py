@@ -10,20 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import Call, Flow, Together, Wait, error_text, status_of
-from es_simhash.flows.transfer.bulk import wait_seconds
-from es_simhash.flows.transfer.pages import Hits, incomplete_reasons, is_window_error, order_without_ties, read_pages
+from es_simhash.flows.protocol import Call, Flow, Together, error_text, status_of
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
+from es_simhash.flows.transfer.pages import Hits, order_without_ties, read_pages
+from es_simhash.flows.transfer.retry import Patience, is_passing
 
 __all__ = ["read_slices"]
 
 KEEP_ALIVE = "10m"
-ATTEMPTS = 8
-_PASSING = (429, 502, 503, 504)
 
 Handle = Callable[[Hits, Sequence[Call]], Flow[list[Any]]]
 
 
-def read_slices(index: Index, body: Mapping[str, Any], handle: Handle, *, page: int, slices: int) -> Flow[list[str]]:
+def read_slices(index: Index, body: Mapping[str, Any], handle: Handle, *, page: int, slices: int) -> Flow[list[Gap]]:
     """
     Give every hit of *body* in *index* to *handle*, and return why some may be missing.
 
@@ -47,9 +46,9 @@ def read_slices(index: Index, body: Mapping[str, Any], handle: Handle, *, page: 
             raise
         opened = None
     if opened is not None:
-        reasons = yield from _read(opened, body, handle, page, slices)
-        if reasons is not None:
-            return reasons
+        gaps = yield from _read(opened, body, handle, page, slices)
+        if gaps is not None:
+            return gaps
 
     def single(hits: Hits) -> Flow[bool]:
         yield from handle(hits, [])
@@ -81,10 +80,10 @@ class _Reader:
 
 def _read(
     opened: Mapping[str, Any], body: Mapping[str, Any], handle: Handle, page: int, slices: int
-) -> Flow[list[str] | None]:
+) -> Flow[list[Gap] | None]:
     is_opensearch = "pit_id" in opened
     pit = opened["pit_id"] if is_opensearch else opened["id"]
-    reasons = dict.fromkeys(incomplete_reasons({"_shards": opened.get("_shards") or {}}))
+    gaps = dict.fromkeys(find_gaps(opened))
     readers = [_Reader(body, order_without_ties(opened), number, slices) for number in range(slices)]
     try:
         live = readers
@@ -93,24 +92,23 @@ def _read(
             hits: list[Mapping[str, Any]] = []
             asked = page
             for reader, first in zip(live, answers, strict=True):
-                answer, size, attempt = first, asked, 0
+                answer, size, patience = first, asked, Patience()
                 while True:
                     is_failed = isinstance(answer, BaseException)
-                    failed = [] if is_failed else incomplete_reasons(answer)  # of one of several indices
-                    if size > 1 and is_window_error(answer if is_failed else {"reasons": failed}):
+                    failed = [] if is_failed else find_gaps(answer)  # of one of several indices
+                    if size > 1 and is_window_refused(answer if is_failed else failed):
                         page = min(page, max(1, size // 2))
                     elif not is_failed:
                         break
                     elif status_of(answer) == 400 and "_shard_doc" in error_text(answer) and not hits:
                         return None  # OpenSearch before 3.3
-                    elif status_of(answer) not in _PASSING or attempt == ATTEMPTS:
+                    elif patience.is_spent or not is_passing(answer):
                         raise answer
                     else:
-                        yield Wait(wait_seconds(attempt))
-                        attempt += 1
+                        yield patience.wait()
                     size = page
                     [answer] = yield Together([reader.call(pit, size)])
-                reasons |= dict.fromkeys(failed)
+                gaps |= dict.fromkeys(failed)
                 pit = answer.get("pit_id", pit)
                 found = answer["hits"]["hits"]
                 reader.take(found, size)
@@ -121,4 +119,4 @@ def _read(
         close = {"pit_id": [pit]} if is_opensearch else {"id": pit}
         # The answer, or the error on its way, matters more than what expires by itself.
         yield Together([Call("close_point_in_time", {"body": close})])
-    return list(reasons)
+    return list(gaps)

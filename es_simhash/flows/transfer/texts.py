@@ -9,14 +9,11 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import Call, Flow, error_text, status_of
-from es_simhash.flows.transfer.pages import incomplete_reasons
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.answers import find_gaps, is_source_refused
 from es_simhash.index.documents import read_text
 
 __all__ = ["read_hit", "search_texts"]
-
-# What both products say when they are asked for parts of a _source that is not kept.
-_NO_SOURCE = "unable to fetch fields from _source"
 
 
 def search_texts(
@@ -42,10 +39,10 @@ def search_texts(
     try:
         answer: dict[str, Any] = yield Call("search", {"index": index, "body": request})
     except Exception as error:
-        if status_of(error) != 400 or _NO_SOURCE not in error_text(error):
+        if not is_source_refused(error):
             raise
     else:
-        if not any(_NO_SOURCE in reason for reason in incomplete_reasons(answer)):
+        if not is_source_refused(find_gaps(answer)):
             return answer
     whole: dict[str, Any] = yield Call("search", {"index": index, "body": {**request, "_source": True}})
     return whole

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.flows.context import Context, Index, agree, check_index, read_index_settings, resolve_index
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
+from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Operation, Outcome, bulk_call, finish_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, UNREADABLE, Place, place_of, rewrite
 from es_simhash.flows.transfer.pages import Hits
@@ -140,12 +141,11 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
 
 def _settings(context: Context, index: Index, options: BackfillOptions) -> Flow[IndexSettings]:
     """Return the settings of *index*; the first time, add our fields to it, or in a dry run say what they would be."""
-    try:
-        return (yield from read_index_settings(context, index))
-    except MappingError as error:
-        is_new = all("no index has" in problem or "does not say" in problem for problem in error.problems)
-        if not is_new or not options.text_field:
-            raise
+    resolved = yield from resolve_index(context, index)
+    lacks_all = not resolved.each or resolved.faults
+    is_new = lacks_all and all(fault.kind == "no_scheme" for fault in resolved.faults)
+    if not is_new or not options.text_field:
+        return agree(resolved, context)
     if options.dry_run:
         return context.assumed_settings() or IndexSettings(get_scheme(DEFAULT_SCHEME))
     yield from put_mapping(context, index, None, options.text_field, None, value=None)
@@ -210,11 +210,7 @@ class _Work:
                 raise MappingError(f"index {name!r} keeps no _source, so no text can be read: index its documents anew")
 
     def _pass(self, body: Mapping[str, Any], page: int, handle: Any) -> Flow[None]:
-        reasons = yield from read_slices(self._index, body, handle, page=page, slices=self._options.slices)
-        if reasons:
-            raise IncompleteSearchError(
-                f"not every document could be looked at: {'; '.join(reasons)}; run it again", reasons=tuple(reasons)
-            )
+        check_whole((yield from read_slices(self._index, body, handle, page=page, slices=self._options.slices)))
 
     def _key(self, index: str, id_: str, version: Mapping[str, Any]) -> int:
         from es_simhash.flows.upkeep.checkpoint import version_key  # noqa: PLC0415

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Call, Compute, Flow
-from es_simhash.flows.transfer.pages import Hits, incomplete_reasons
+from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
+from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.upkeep.manage import check
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.index.explain_plan import explain_plan
@@ -56,7 +57,7 @@ def diagnose(
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
     settings = yield from read_index_settings(context, index)
     fields = check_text_fields(text_field) if text_field else settings.text_fields
-    hits, reasons, findings = yield from _examine(context, index, settings, sample, fields, seed)
+    hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
@@ -69,17 +70,17 @@ def diagnose(
         len(hits),
         tuple(sorted(findings, key=lambda each: ranks[each.severity])),
         forecast,
-        tuple(dict.fromkeys([*reasons, *counted[1]])),
+        sentences([*gaps, *counted[1]]),
     )
 
 
 def _examine(
     context: Context, index: Index, settings: IndexSettings, sample: int, fields: Sequence[str], seed: int
-) -> Flow[tuple[Hits, list[str], list[Finding]]]:
+) -> Flow[tuple[Hits, list[Gap], list[Finding]]]:
     from es_simhash.quality.health import judge_sample  # noqa: PLC0415
 
     ours = Fields(context.prefix)
-    hits, reasons = yield from sample_documents(
+    hits, gaps = yield from sample_documents(
         index,
         sample,
         query={"exists": {"field": ours.fingerprint}},
@@ -93,7 +94,7 @@ def _examine(
         return judge_sample(hits, scheme=settings.scheme, text_fields=fields, prefix=context.prefix)
 
     findings: list[Finding] = yield Compute(judge)
-    return hits, reasons, findings
+    return hits, gaps, findings
 
 
 def _find_missing(
@@ -113,7 +114,7 @@ def _find_missing(
     return findings
 
 
-def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tuple[list[Finding], list[str]]]:
+def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tuple[list[Finding], list[Gap]]]:
     from es_simhash.quality.health import judge_blocks  # noqa: PLC0415
 
     ours = Fields(context.prefix)
@@ -130,8 +131,8 @@ def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tu
     }
     equal = counts.pop(ours.fingerprint)
     # OpenSearch calls it an early end when it counts terms without looking at documents.
-    reasons = [reason for reason in incomplete_reasons(answer) if "terminated early" not in reason]
-    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), reasons
+    gaps = find_gaps(answer, ignore=["terminated_early"])
+    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), gaps
 
 
 def _forecast(context: Context, index: Index) -> Flow[tuple[Mapping[str, Any], ...]]:

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, SimHashError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, SimHashError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Operation, send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
@@ -244,11 +245,7 @@ def remove(context: Context, index: Index) -> Flow[Removal]:
     body = {"query": {"exists": {"field": context.prefix}}, "_source": False}
     names = list(mappings)
     yield Call("refresh", {"index": names})
-    reasons = yield from read_pages(names, body, clearing.clear, page=1_000)
-    if reasons:
-        raise IncompleteSearchError(
-            f"not every document could be looked at: {'; '.join(reasons)}; run remove again", reasons=tuple(reasons)
-        )
+    check_whole((yield from read_pages(names, body, clearing.clear, page=1_000)), "run remove again")
     if not clearing.failures:
         for name, held in mappings.items():
             meta = merge_meta((held.get("mappings") or {}).get("_meta"), None, prefix=context.prefix)

@@ -10,7 +10,8 @@ from typing import Any
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Flow
-from es_simhash.flows.transfer.pages import Hits, incomplete_reasons, is_window_error
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
+from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import search_texts
 
 __all__ = ["LARGEST_SAMPLE", "check_sample", "sample_documents"]
@@ -44,7 +45,7 @@ def sample_documents(
     source: Sequence[str] = (),
     docvalue_fields: Sequence[str] = (),
     seed: int = 0,
-) -> Flow[tuple[Hits, list[str]]]:
+) -> Flow[tuple[Hits, list[Gap]]]:
     """
     Return up to *size* documents that match *query*, drawn at random, and why the draw is not from all of them.
 
@@ -52,7 +53,7 @@ def sample_documents(
     many, or where the index's ``max_result_window`` is smaller.
     """
     hits: list[Mapping[str, Any]] = []
-    reasons: dict[str, None] = {}
+    gaps: dict[Gap, None] = {}
     page = min(size, _PAGE)
     while len(hits) < size:
         wanted = min(page, size - len(hits))
@@ -71,15 +72,15 @@ def sample_documents(
         try:
             answer = yield from search_texts(index, body, text_fields, source=source)
         except Exception as error:
-            if not is_window_error(error):
+            if not is_window_refused(error):
                 raise
             if page == 1 or hits:
                 break
             page //= 2
             continue
-        reasons |= dict.fromkeys(incomplete_reasons(answer))
+        gaps |= dict.fromkeys(find_gaps(answer))
         found = answer["hits"]["hits"]
         hits += found
         if len(found) < wanted:
             break
-    return hits, list(reasons)
+    return hits, list(gaps)

@@ -15,6 +15,7 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import read_text
@@ -60,7 +61,7 @@ def tune(
     every = dict.fromkeys([*own, *map(get_scheme, schemes or SCHEMES)])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
-    hits, reasons = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
+    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
     texts = [text for hit in hits if (text := _text(hit, fields))]
     if not texts:
         raise InvalidInputError(
@@ -72,7 +73,7 @@ def tune(
     if settings is not None:
         stats = (yield from index_stats(context, index)) or stats
         stats = replace(stats, documents=max(documents, stats.documents))
-    notes = list(reasons)
+    notes = list(sentences(gaps))
     if len(texts) < sample:
         notes.append(f"{len(texts):,} texts were drawn, not {sample:,}: there are no more, or some have no text")
     shown = name if isinstance(name, str) else ",".join(name)

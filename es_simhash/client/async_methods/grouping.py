@@ -1,0 +1,231 @@
+# Generated from sync_methods/grouping.py by tools/generate_async_client.py: change that file, then run `make client`.
+"""
+Methods that write documents with their fingerprints, and that make, read and use groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from es_simhash.client.base import AsyncBase
+from es_simhash.flows.context import Index, read_index_settings
+from es_simhash.flows.grouping.dedupe import Action, Deduped, dedupe
+from es_simhash.flows.grouping.groups import Group, Pair, groups, pairs
+from es_simhash.flows.grouping.ingest import IdFrom, IngestOptions, Written, ingest
+from es_simhash.flows.grouping.reconcile import Reconciled, check_moment, reconcile
+from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
+from es_simhash.index.grouping.decide import OnDuplicate
+from es_simhash.index.grouping.rule import GroupingRequest, Rule
+from es_simhash.index.mapping import text_fields_of
+
+__all__ = ["AsyncGroupingMethods"]
+
+
+class AsyncGroupingMethods(AsyncBase):
+    """Ingest and groups."""
+
+    def with_fingerprints(
+        self,
+        index: Index,
+        actions: Iterable[Any] | AsyncIterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_partial: OnPartial = "clear",
+        on_problem: Callable[[Problem], object] | None = None,
+        workers: int | None = None,
+    ) -> AsyncIterator[Any]:
+        """
+        Iterate over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
+
+        This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
+        An async client reads the mapping when the first action is read.
+        """
+        return self._convert(
+            actions,
+            read_index_settings(self._context, index),
+            lambda items, settings: with_fingerprints(
+                items,
+                text_field=text_fields_of(settings, text_field),
+                scheme=settings.scheme,
+                prefix=self._context.prefix,
+                value=settings.value,
+                on_partial=on_partial,
+                on_problem=on_problem,
+                workers=workers,
+            ),
+        )
+
+    def ingest(
+        self,
+        index: str,
+        documents: Iterable[Any] | AsyncIterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_duplicate: OnDuplicate | None = "tag",
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        id_from: IdFrom = None,
+        on_partial: OnPartial = "clear",
+        workers: int | None = None,
+    ) -> AsyncGenerator[Written, None]:
+        """
+        Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
+
+        A document is a duplicate if it is within max_distance of one that was written before, in the same batch or not
+        yet visible to searches included. Documents are written only as the reports are read. What the server refuses
+        because it is busy is sent again; any other refusal is reported, and the other documents are still written.
+        Several writers at once may miss each other's latest documents; :meth:`reconcile` corrects that. See
+        docs/dedup.md.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            documents:
+                Documents or bulk actions, as :func:`with_fingerprints` takes them.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            on_duplicate:
+                ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it. ``"replace"``:
+                write it as the canonical, and tag those it duplicates. A function, given the new document and a
+                :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
+                clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+            max_distance:
+                Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
+                3. The first ingest that groups records it, the rule and the canonical order in the mapping.
+            rule:
+                ``"star"``, the default: each duplicate is within max_distance of its canonical. ``"connected"``:
+                chains count.
+            canonical:
+                Which document :meth:`reconcile` prefers as canonical: ``"id"`` (the smallest, the default), a date or
+                number field (the earliest or smallest; ``"-field"`` for the latest), or ``"longest"``.
+            id_from:
+                ``"content"`` makes the id of a document that has none from its content, so that the same document
+                written again adds nothing; by default the id is random.
+            on_partial:
+                As for :func:`with_fingerprints`.
+            workers:
+                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
+
+        Raises:
+            SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
+                if the index is grouped by another rule or distance.
+        """
+        options = IngestOptions(
+            text_field=text_field,
+            on_duplicate=on_duplicate,
+            max_distance=max_distance,
+            rule=rule,
+            canonical=canonical,
+            id_from=id_from,
+            on_partial=on_partial,
+            workers=workers,
+        )
+        return self._feed(documents, lambda items: ingest(self._context, index, items, options))
+
+    async def reconcile(
+        self,
+        index: Index,
+        *,
+        since: str | datetime | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        dry_run: bool = False,
+    ) -> Reconciled:
+        """
+        Rewrite the group fields of *index* that disagree with the rule, whoever wrote the documents, in whatever order.
+
+        Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
+        order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
+
+        Args:
+            index:
+                Name of an index, alias or data stream, or several that are grouped together.
+            since:
+                Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
+                deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
+            max_distance:
+                As for :meth:`ingest`.
+            rule:
+                As for :meth:`ingest`.
+            canonical:
+                As for :meth:`ingest`.
+            dry_run:
+                Only count what would be changed.
+
+        Raises:
+            InvalidInputError: If the index is grouped by another rule, distance or order.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        request = GroupingRequest(rule=rule, max_distance=max_distance, canonical=canonical)
+        moment = check_moment(since)
+        return await self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run))
+
+    def groups(self, index: Index) -> AsyncGenerator[Group, None]:
+        """
+        Yield each group of two or more documents of *index*, as the documents say, by id.
+
+        Raises:
+            MappingError: If the index was never grouped.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        return self._stream(groups(self._context, index))
+
+    def pairs(
+        self, index: Index, against: Index | None = None, *, max_distance: int | None = None
+    ) -> AsyncGenerator[Pair, None]:
+        """
+        Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
+
+        All fingerprints are read first; they take some 60 bytes a document. Copies of one text make as many pairs as
+        there are pairs of them.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            against:
+                Another; ``None`` for pairs within *index*.
+            max_distance:
+                Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+
+        Raises:
+            SchemeMismatchError: If the two have different schemes.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        return self._stream(pairs(self._context, index, against, max_distance))
+
+    def dedupe(
+        self,
+        index: Index,
+        *,
+        action: Action = "tag",
+        dry_run: bool = True,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+    ) -> AsyncGenerator[Deduped, None]:
+        """
+        Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
+
+        The canonical of each group stays. A document is deleted only if it and its canonical are still as they were
+        when they were compared; its record holds its source.
+
+        Args:
+            index:
+                Name, list of names, alias or data stream.
+            action:
+                ``"tag"``, as :meth:`reconcile`, or ``"delete"``.
+            dry_run:
+                Change nothing, and yield what would be done.
+            max_distance:
+                As for :meth:`reconcile`.
+            rule:
+                As for :meth:`reconcile`.
+            canonical:
+                As for :meth:`reconcile`.
+        """
+        request = GroupingRequest(rule=rule, max_distance=max_distance, canonical=canonical)
+        return self._stream(dedupe(self._context, index, action, request, dry_run=dry_run))

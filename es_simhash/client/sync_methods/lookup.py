@@ -1,0 +1,241 @@
+"""
+Methods that look something up in an index: near-duplicates, plans, one fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+
+from es_simhash.client.base import Filter, SyncBase
+from es_simhash.flows.context import Index
+from es_simhash.flows.lookup import find as finding
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
+from es_simhash.flows.lookup.options import OnIncomplete, Options
+from es_simhash.flows.lookup.verify import Verify
+from es_simhash.index.plan import LookupPlan
+from es_simhash.index.plan_cost import PlanEstimate
+from es_simhash.index.presets import Preset
+from es_simhash.index.rescore import NearDup, NearDups
+
+__all__ = ["LookupMethods"]
+
+
+class LookupMethods(SyncBase):
+    """Lookups."""
+
+    def find_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
+        on_incomplete: OnIncomplete = "raise",
+    ) -> NearDups:
+        """
+        Return every document of *index* within max_distance of *text*, nearest first.
+
+        The answer is exact: it has each indexed fingerprint within max_distance, however many there are. A document
+        equal to the text is itself a result. A text without features (blank, only punctuation) has no
+        near-duplicates. Cost: one search, and a few more where hundreds of candidates are expected or do not fit on a
+        page; before the first lookup in an index, one request for its mapping, which is used for a minute, and two for
+        its size, which is used for ten.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text:
+                The text whose near-duplicates are wanted.
+            fingerprint:
+                Its fingerprint, unsigned 64 bits, instead of the text.
+            max_distance:
+                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            size:
+                Most near-duplicates returned, the nearest; ``None`` for all. Which of several at the same distance
+                are cut off is not defined.
+            filter:
+                A query, or a list of queries, that near-duplicates also match.
+            exclude_ids:
+                Ids of documents to leave out.
+            source:
+                ``False``, ``True`` or the ``_source`` fields that results carry.
+            routing:
+                Routing value that restricts the search.
+            plan:
+                Lookup plan to use instead of the cheapest.
+            verify:
+                ``True``: compare the texts of what was found with *text*, drop what shares less than .8 of its
+                shingles (exact Jaccard), and order by that similarity, largest first. A number: that bound instead. A
+                function of a :class:`NearDup`: returns its text. A :class:`Verification`: all of these settings. Costs
+                a search for every 500 near-duplicates, and needs a *text*. A near-duplicate whose text cannot be read
+                is kept, last and without similarity, and ``unverified`` says why.
+            preset:
+                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a verification bound that were
+                measured together. An explicit max_distance or verify overrides the preset.
+            on_incomplete:
+                ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
+
+        Returns:
+            :class:`NearDups`, ordered by (distance, index, id), or by similarity if verified; empty if there are none.
+
+        Raises:
+            IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
+            SchemeMismatchError: If the index has another scheme than this client, or several that differ.
+            MappingError: If the index lacks the fields.
+            TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
+            InvalidInputError: If an argument has a value that cannot be used.
+        """
+        options = Options(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
+        return self._run(finding.find(self._context, index, text, fingerprint, options))
+
+    def find_near_dups_of(
+        self,
+        index: Index,
+        id: str,
+        *,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
+        on_incomplete: OnIncomplete = "raise",
+    ) -> NearDups:
+        """
+        Return the near-duplicates of the document *id* of *index*, without the document itself.
+
+        Arguments, result and errors are those of :meth:`find_near_dups`. Cost: one search more, for the document.
+
+        Raises:
+            InvalidInputError: If there is no such document, or it has no fingerprint.
+        """
+        options = Options(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
+        return self._run(find_of(self._context, index, id, options))
+
+    def find_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str] | None = None,
+        *,
+        fingerprints: Iterable[int | None] | None = None,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
+        on_incomplete: OnIncomplete = "raise",
+    ) -> list[NearDups | Exception]:
+        """
+        Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
+
+        The list holds the exception of a lookup that fails; the other lookups have their answers. Cost: one
+        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
+        """
+        options = Options(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
+        return self._run(find_many(self._context, index, texts, fingerprints, options))
+
+    def stream_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        max_distance: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+    ) -> Generator[NearDup, None, None]:
+        """
+        Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
+
+        Use it for distances or groups so large that the answer should not be kept in memory. Closing the generator
+        early closes the point in time it reads from.
+
+        Raises:
+            IncompleteSearchError: After the last one, if some may be missing.
+        """
+        options = Options(
+            max_distance=max_distance,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+        )
+        return self._stream(finding.scan(self._context, index, text, fingerprint, options))
+
+    def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
+        """
+        Return the plans for a lookup in *index* with their estimates, cheapest first: the first is the one used.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream to search.
+            max_distance:
+                Distance in bits; by default the index's own, else 3.
+
+        Returns:
+            Estimates for the size and skew of the index, within what its server is known to allow.
+        """
+        return self._run(finding.explain(self._context, index, max_distance))
+
+    def get_fingerprint(self, index: Index, id: str) -> int:
+        """
+        Return the fingerprint that the document *id* of *index* holds, unsigned. Cost: one search.
+
+        Raises:
+            InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of
+                that id with different fingerprints.
+        """
+        return self._run(read_fingerprint(self._context, index, id))

@@ -1,0 +1,234 @@
+"""
+Methods that create, check, fill and clean indices, and that explain their fingerprints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.client.base import Filter, SyncBase
+from es_simhash.flows.context import Index
+from es_simhash.flows.upkeep import manage
+from es_simhash.flows.upkeep.backfill import BackfillOptions, BackfillProgress, backfill
+from es_simhash.flows.upkeep.doctor import diagnose
+from es_simhash.flows.upkeep.explain_documents import explain_documents
+from es_simhash.flows.upkeep.tune import tune
+from es_simhash.hashing import Scheme
+from es_simhash.index.mapping import IndexSettings
+
+if TYPE_CHECKING:
+    from es_simhash.quality.explain_texts import Explanation
+    from es_simhash.quality.health import Diagnosis
+    from es_simhash.quality.tuning import Tuning
+
+__all__ = ["UpkeepMethods"]
+
+
+class UpkeepMethods(SyncBase):
+    """Indices and the fingerprints in them."""
+
+    def create_index(
+        self,
+        index: str,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool = True,
+        mappings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> IndexSettings:
+        """
+        Create *index* with our fields, and return what its mapping now records.
+
+        Args:
+            index:
+                Name of the new index.
+            scheme:
+                Scheme of its fingerprints; by default this client's, else the library's default.
+            text_field:
+                Field or fields that the text comes from, recorded for ingest and backfill.
+            max_distance:
+                Distance in bits that lookups use if they are given none; ``None`` leaves it at 3.
+            value:
+                Whether documents carry the signed 64-bit copy for scripts.
+            mappings:
+                Mapping of the caller's own fields; kept as it is.
+            settings:
+                Index settings, such as ``{"number_of_shards": 1}``.
+
+        Raises:
+            InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
+        """
+        ours = self._settings(scheme, text_field, max_distance, value=value)
+        return self._run(manage.create_index(self._context, index, ours, mappings, settings))
+
+    def put_mapping(
+        self,
+        index: Index,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool | None = None,
+    ) -> list[str]:
+        """
+        Add our fields to indices that exist; return the names of those changed.
+
+        What is not given stays as an index records it; the caller's own fields and ``_meta`` keys stay too. Arguments
+        are those of :meth:`create_index`.
+
+        Raises:
+            MappingError: If an index uses the prefix for something else, or records another scheme.
+        """
+        return self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
+
+    def check(self, index: Index) -> list[manage.IndexCheck]:
+        """
+        Return, for each index, whether lookups work there and what is wrong; reads only.
+        """
+        return self._run(manage.check(self._context, index))
+
+    def remove(self, index: Index) -> manage.Removal:
+        """
+        Take our fields out of the documents of *index*, and our entry out of its ``_meta``.
+
+        Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
+        prefix with a null.
+        """
+        return self._run(manage.remove(self._context, index))
+
+    def backfill(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] | None = None,
+        filter: Filter = None,
+        workers: int = 1,
+        slices: int = 2,
+        page: int = 1_000,
+        documents_per_second: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+    ) -> Generator[BackfillProgress, None, None]:
+        """
+        Give each document of *index* the fingerprint of its present text, and yield the progress.
+
+        Missing fingerprints are added and stale ones replaced; correct ones are not written. A document that
+        somebody changes meanwhile is read again, so nobody's change is lost. Our fields are added to the mapping
+        where it lacks them. The work is done as the reports are read; a second run does what is left.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            filter:
+                A query, or a list of queries, that the documents to look at match.
+            workers:
+                Processes that compute fingerprints; started only where there is enough to do. A script that uses
+                more than one must guard its entry point: ``if __name__ == "__main__"``.
+            slices:
+                Slices of the index that are read, and bulk requests that are sent, at once.
+            page:
+                Documents read by one slice at a time.
+            documents_per_second:
+                Go no faster than this.
+            checkpoint:
+                File that records what is done, 8 bytes a document; with the same file, a later run goes on.
+            dry_run:
+                Write nothing; count what would change, and forecast the time.
+
+        Raises:
+            MappingError: If the index lacks the fields and they cannot be added.
+            IncompleteSearchError: If not every document could be looked at.
+            InvalidInputError: If an argument cannot be used.
+        """
+        options = BackfillOptions(
+            text_field=text_field,
+            filter=filter,
+            workers=workers,
+            slices=slices,
+            page=page,
+            documents_per_second=documents_per_second,
+            checkpoint=checkpoint,
+            dry_run=dry_run,
+        )
+        return self._stream(backfill(self._context, index, options))
+
+    def doctor(
+        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
+    ) -> Diagnosis:
+        """
+        Return what is wrong with the fingerprints of *index*, or worth knowing, and what to do; reads only.
+
+        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
+        numbers that JavaScript rounds, and forecasts candidates by max_distance.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            sample:
+                Fingerprinted documents drawn at random and examined, 1 to 10,000; all if there are fewer.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            seed:
+                Chooses the sample.
+        """
+        return self._run(diagnose(self._context, index, sample, text_field, seed))
+
+    def tune(
+        self,
+        index: Index,
+        *,
+        sample: int = 500,
+        schemes: Sequence[str | Scheme] = (),
+        text_field: str | Sequence[str] = (),
+        seed: int = 0,
+    ) -> Tuning:
+        """
+        Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
+
+        Edits of known kind are made to a sample of the texts. The index need not have our fields yet.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            sample:
+                Texts drawn at random, 1 to 10,000; all if there are fewer.
+            schemes:
+                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            seed:
+                Chooses the sample and the edits.
+
+        Raises:
+            InvalidInputError: If nothing says which field holds the text, or no document sampled has any.
+        """
+        return self._run(tune(self._context, index, sample, schemes, text_field, seed))
+
+    def explain(
+        self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
+    ) -> Explanation:
+        """
+        Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            first:
+                Id of a document.
+            second:
+                Id of another.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            max_changes:
+                Places shown at which the texts differ.
+
+        Raises:
+            InvalidInputError: If a document is missing or has no readable text.
+        """
+        return self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
