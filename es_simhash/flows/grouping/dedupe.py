@@ -149,7 +149,7 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
         elif outcome is None or outcome.status in (CONFLICT, MISSING):
             records.append(_kept(record, "it or its canonical was changed or deleted meanwhile: run dedupe again"))
         else:
-            records.append(_kept(record, outcome.error or "the server refused"))
+            records.append(_kept(record, str(outcome.error)))
     return records
 
 

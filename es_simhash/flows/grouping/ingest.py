@@ -24,8 +24,8 @@ from es_simhash.index.actions import OnPartial, with_fingerprints
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.drafts import Item, content_id
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
-from es_simhash.index.mapping import IndexSettings, text_fields_of
-from es_simhash.index.operations import Operation, Outcome
+from es_simhash.index.meta import IndexSettings, text_fields_of
+from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["IngestOptions", "Written", "ingest"]
 
@@ -204,7 +204,7 @@ class _Source:
         try:
             operation = to_operation(action, self._index)
         except InvalidInputError as error:
-            return Item(position, None, problem, Outcome(None, self._index, 400, str(error)))
+            return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=str(error))))
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             operation = Operation(
                 operation.kind, {"_id": content_id(operation.body, self._prefix), **operation.header}, operation.body
@@ -280,7 +280,7 @@ def _report(item: Item, *, is_grouped: bool) -> Written:
     if outcome is None:
         return Written(item.position, None, None, "refused", item.problem)
     if not outcome.is_done:
-        return Written(item.position, outcome.id, outcome.index, "refused", outcome.error)
+        return Written(item.position, outcome.id, outcome.index, "refused", str(outcome.error))
     if not is_grouped or draft is None or draft.fingerprint is None:
         return Written(item.position, outcome.id, outcome.index, "written", item.problem)
     action, canonical, distance = "written", draft.group, draft.distance

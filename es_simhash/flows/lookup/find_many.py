@@ -19,7 +19,7 @@ from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.lookup.search import search
 from es_simhash.flows.protocol import Compute, Flow, status_of
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups
 
 __all__ = ["find_many"]
