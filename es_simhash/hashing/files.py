@@ -9,12 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError, shorten
-
-if TYPE_CHECKING:
-    from es_simhash.hashing.scheme import Scheme
+from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["digest_of", "file_digest", "read_file", "scheme_file"]
 
