@@ -206,6 +206,26 @@ pool.ENOUGH_CHARACTERS = 1
 fingerprints(["one text", "another"], workers=2)
 """
 
+DAEMONIC = """
+import multiprocessing, sys
+from es_simhash import fingerprints, with_fingerprints
+from es_simhash.hashing import pool
+
+def work():
+    pool.ENOUGH_CHARACTERS = 1
+    texts = [f"a text with the number {number}" for number in range(700)]
+    expected = fingerprints(texts)
+    assert fingerprints(texts, workers=2) == expected
+    actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
+    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=work, daemon=True)
+    process.start()
+    process.join()
+    sys.exit(process.exitcode)
+"""
+
 
 def begin(tmp_path, script):
     path = tmp_path / "script.py"
@@ -256,6 +276,14 @@ def test_a_script_without_guard_is_told(tmp_path):
     assert process.returncode == 1
     assert "WorkerError" in errors.splitlines()[-1]
     assert "if __name__ == '__main__':" in errors.splitlines()[-1]
+
+
+def test_a_daemonic_process_computes_alone(tmp_path):
+    """A process that may not start others computes the fingerprints itself, and says so."""
+    process = begin(tmp_path, DAEMONIC)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "workers=2 has no effect in a daemonic process" in errors
 
 
 def test_a_thread_works_ahead_of_the_caller(monkeypatch):

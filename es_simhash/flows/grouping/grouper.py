@@ -23,7 +23,7 @@ from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.decide import Decider, Draft, ExistingDocument, OnDuplicate
 from es_simhash.index.grouping.drafts import Item, group_operation, make_draft, regroup_body
 from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.operations import Operation
 from es_simhash.index.rescore import NearDups
 

@@ -24,7 +24,7 @@ from es_simhash.index.actions import OnPartial, with_fingerprints
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.drafts import Item, content_id
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
-from es_simhash.index.mapping import IndexSettings, text_fields_of
+from es_simhash.index.meta import IndexSettings, text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["IngestOptions", "Written", "ingest"]

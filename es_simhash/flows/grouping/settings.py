@@ -14,7 +14,7 @@ from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index, read_index_settings
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
-from es_simhash.index.mapping import IndexSettings, merge_meta, read_settings
+from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 
 __all__ = ["field_type", "settle_grouping"]
 
