@@ -245,12 +245,12 @@ class _Pipeline:
             yield from grouper.decide(batch.items)
         sending = [item for item in batch.items if item.operation and not item.outcome and not item.is_skipped]
         operations = [item.operation for item in sending if item.operation is not None]
-        question = grouper.question(following.items) if grouper is not None and following is not None else None
+        lookups = grouper.batch(following.items) if grouper is not None and following is not None else None
         requests: list[Call | Compute] = []
         if operations:
             requests.append(bulk_call(operations))
-        if question is not None:
-            requests.append(question.call())
+        if lookups is not None:
+            requests.append(lookups.call())
         is_reading = following is not None and not following.is_last
         if is_reading:
             requests.append(Compute(self._source.take))
@@ -259,15 +259,15 @@ class _Pipeline:
         if isinstance(ahead, BaseException):
             raise ahead
         self._ahead = ahead
-        answer_to_question = answers.pop() if question is not None else None
+        found = answers.pop() if lookups is not None else None
         if operations:
             outcomes = yield from finish_bulk(operations, answers.pop())
             for item, outcome in zip(sending, outcomes, strict=True):
                 item.outcome = outcome
         if grouper is not None:
             yield from grouper.settle(batch.items)
-            if question is not None and following is not None:
-                yield from grouper.take(following.items, question, answer_to_question)
+            if lookups is not None and following is not None:
+                yield from grouper.take(following.items, lookups, found)
         return following
 
 
