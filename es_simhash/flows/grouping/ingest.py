@@ -1,7 +1,7 @@
 """
 Documents into an index, with their fingerprints and groups, and a report on each.
 
-The fields are put in by ``index.actions``, duplicates are decided about in ``index.deciding``, sending and trying again
+The fields are put in by ``ingest_helper``, duplicates are decided about in ``index.deciding``, sending and trying again
 is ``bulk``'s; here they meet, in a pipeline: while one batch is being written, the near-duplicates of the next are
 looked up, and the one after it is read and fingerprinted.
 """
@@ -20,12 +20,13 @@ from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
 from es_simhash.flows.transfer.bulk import bulk_call, finish_bulk, to_operation
 from es_simhash.hashing import hamming_distance
-from es_simhash.index.actions import OnPartial, with_fingerprints
+from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.drafts import Item, content_id
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
 from es_simhash.index.meta import IndexSettings, text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.ingest_helper import with_fingerprints
 
 __all__ = ["IngestOptions", "Written", "ingest"]
 
