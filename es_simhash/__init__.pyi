@@ -35,7 +35,7 @@ from .hashing import (
     simhash,
     to_hex,
 )
-from .index.actions import Problem, with_fingerprints
+from .index.actions import Problem
 from .index.documents import document_fields
 from .index.explain_plan import explain_plan, plan_lookup
 from .index.fields import fingerprint_fields
@@ -48,6 +48,7 @@ from .index.plan_cost import IndexStats, PlanEstimate
 from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
+from .ingest_helper import with_fingerprints
 
 __all__ = [
     "DEFAULT_SCHEME",

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.flows.context import Context
-from es_simhash.flows.lookup.batch import Neighbours, Question
+from es_simhash.flows.grouping.lookups import GroupLookups
+from es_simhash.flows.lookup.batch import Batch
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import Gap, sentences
 from es_simhash.flows.transfer.bulk import send_bulk
@@ -60,7 +61,7 @@ class Grouper:
         self._grouping = grouping
         self._decider = Decider(grouping, policy)
         self._shows_source = callable(policy)
-        self._neighbours = Neighbours(
+        self._lookups = GroupLookups(
             context,
             index,
             settings,
@@ -72,29 +73,29 @@ class Grouper:
     def prepare(self) -> Flow[None]:
         """Learn what lookups go by, and let them see what was written before this ingest began."""
         yield from refresh(self._index)
-        yield from self._neighbours.prepare()
+        yield from self._lookups.prepare()
 
-    def question(self, items: Sequence[Item]) -> Question | None:
-        """Make drafts of *items*, and return what asks for their near-duplicates; ``None`` where nothing is to ask."""
+    def batch(self, items: Sequence[Item]) -> Batch | None:
+        """Make drafts of *items*, and return the lookups for them; ``None`` if there are none."""
         for item in items:
             if item.draft is None:
                 make_draft(item, self._context.prefix, with_source=self._shows_source)
         wanted = dict.fromkeys(d.fingerprint for d in _drafts(items) if d.fingerprint is not None)
-        return self._neighbours.question(list(wanted)) if wanted else None
+        return self._lookups.batch(list(wanted)) if wanted else None
 
     def look_up(self, items: Sequence[Item]) -> Flow[None]:
         """Look the near-duplicates of *items* up now."""
-        question = self.question(items)
-        if question is not None:
+        batch = self.batch(items)
+        if batch is not None:
             try:
-                answer = yield question.call()
+                answer = yield batch.call()
             except Exception as error:  # noqa: BLE001 -- judged by take
                 answer = error
-            yield from self.take(items, question, answer)
+            yield from self.take(items, batch, answer)
 
-    def take(self, items: Sequence[Item], question: Question, answer: Any) -> Flow[None]:
+    def take(self, items: Sequence[Item], batch: Batch, answer: Any) -> Flow[None]:
         """Put what the *answer* tells into *items*."""
-        found = yield from self._neighbours.take(question, answer)
+        found = yield from self._lookups.take(batch, answer)
         standings = {fingerprint: self._standings(each) for fingerprint, each in found.items()}
         canonicals = yield from self._missing_canonicals(standings)
         for item in items:
@@ -106,10 +107,10 @@ class Grouper:
                 item.problem = f"a near-duplicate may have been missed ({'; '.join(near.reasons)}): run reconcile"
 
     def _standings(self, found: NearDups) -> list[ExistingDocument]:
-        ordered = sorted(found, key=lambda each: (self._neighbours.at_of(each), each.id, each.index))
+        ordered = sorted(found, key=lambda each: (self._lookups.at_of(each), each.id, each.index))
         return [
             ExistingDocument(
-                each.id, each.fingerprint, self._neighbours.group_of(each) or each.id, each.index, each.source
+                each.id, each.fingerprint, self._lookups.group_of(each) or each.id, each.index, each.source
             )
             for each in ordered
         ]
@@ -143,7 +144,7 @@ class Grouper:
         # Only now, since these were looked up before the refresh; those after them will see what it makes visible.
         if self._decider.settled >= IN_FLIGHT:
             yield from refresh(self._index)
-            yield from self._neighbours.prepare()
+            yield from self._lookups.prepare()
             self._decider.forget_settled()
 
     def _decide(self, items: Sequence[Item], at: str) -> None:

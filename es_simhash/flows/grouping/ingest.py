@@ -1,7 +1,7 @@
 """
 Documents into an index, with their fingerprints and groups, and a report on each.
 
-The fields are put in by ``index.actions``, duplicates are decided about in ``index.deciding``, sending and trying again
+The fields are put in by ``ingest_helper``, duplicates are decided about in ``index.deciding``, sending and trying again
 is ``bulk``'s; here they meet, in a pipeline: while one batch is being written, the near-duplicates of the next are
 looked up, and the one after it is read and fingerprinted.
 """
@@ -20,12 +20,13 @@ from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
 from es_simhash.flows.transfer.bulk import bulk_call, finish_bulk, to_operation
 from es_simhash.hashing import hamming_distance
-from es_simhash.index.actions import OnPartial, with_fingerprints
+from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.drafts import Item, content_id
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
 from es_simhash.index.meta import IndexSettings, text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.ingest_helper import with_fingerprints
 
 __all__ = ["IngestOptions", "Written", "ingest"]
 
@@ -245,12 +246,12 @@ class _Pipeline:
             yield from grouper.decide(batch.items)
         sending = [item for item in batch.items if item.operation and not item.outcome and not item.is_skipped]
         operations = [item.operation for item in sending if item.operation is not None]
-        question = grouper.question(following.items) if grouper is not None and following is not None else None
+        lookups = grouper.batch(following.items) if grouper is not None and following is not None else None
         requests: list[Call | Compute] = []
         if operations:
             requests.append(bulk_call(operations))
-        if question is not None:
-            requests.append(question.call())
+        if lookups is not None:
+            requests.append(lookups.call())
         is_reading = following is not None and not following.is_last
         if is_reading:
             requests.append(Compute(self._source.take))
@@ -259,15 +260,15 @@ class _Pipeline:
         if isinstance(ahead, BaseException):
             raise ahead
         self._ahead = ahead
-        answer_to_question = answers.pop() if question is not None else None
+        found = answers.pop() if lookups is not None else None
         if operations:
             outcomes = yield from finish_bulk(operations, answers.pop())
             for item, outcome in zip(sending, outcomes, strict=True):
                 item.outcome = outcome
         if grouper is not None:
             yield from grouper.settle(batch.items)
-            if question is not None and following is not None:
-                yield from grouper.take(following.items, question, answer_to_question)
+            if lookups is not None and following is not None:
+                yield from grouper.take(following.items, lookups, found)
         return following
 
 
