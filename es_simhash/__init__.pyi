@@ -18,7 +18,8 @@ from .flows.grouping.ingest import Written
 from .flows.grouping.reconcile import Reconciled
 from .flows.lookup.verify import Verification
 from .flows.upkeep.backfill import BackfillProgress
-from .flows.upkeep.manage import IndexCheck, Removal
+from .flows.upkeep.check import IndexCheck
+from .flows.upkeep.remove import Removal
 from .hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -40,12 +41,8 @@ from .index.explain_plan import explain_plan, plan_lookup
 from .index.fields import fingerprint_fields
 from .index.grouping.if_similar import IfSimilar
 from .index.grouping.in_memory import distinct
-from .index.mapping import (
-    IndexSettings,
-    build_component_template,
-    build_index_template,
-    build_mapping,
-)
+from .index.mapping import build_component_template, build_index_template, build_mapping
+from .index.meta import IndexSettings
 from .index.plan import Limits, LookupPlan, make_plan
 from .index.plan_cost import IndexStats, PlanEstimate
 from .index.presets import PRESETS, Preset, get_preset

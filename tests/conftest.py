@@ -25,7 +25,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
     CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 
-NETWORKED = {"server", "docs"}
+NETWORKED = {"server", "docs", "estates"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 

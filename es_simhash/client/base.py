@@ -28,7 +28,7 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.mapping import IndexSettings, build_settings
+from es_simhash.index.meta import IndexSettings, build_settings
 
 __all__ = ["AsyncBase", "BaseClient", "Filter", "SyncBase"]
 

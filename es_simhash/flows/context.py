@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from es_simhash.errors import (
     IncompleteSearchError,
@@ -21,8 +21,9 @@ from es_simhash.errors import (
 )
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme, get_scheme
+from es_simhash.index.faults import Fault, find_faults
 from es_simhash.index.fields import DEFAULT_PREFIX
-from es_simhash.index.mapping import IndexSettings, find_faults, read_settings
+from es_simhash.index.meta import IndexSettings, read_settings
 from es_simhash.index.plan import Limits
 from es_simhash.index.plan_cost import IndexStats
 
@@ -56,22 +57,16 @@ class IndexFault:
     Attributes:
         index:
             Name of the concrete index.
-        kind:
-            ``"fields"``: a field of ours is missing or mapped wrongly. ``"no_scheme"``: the fields are mapped, but
-            ``_meta`` does not record the scheme of the fingerprints.
-        detail:
-            What is wrong with the field.
+        fault:
+            What is wrong with its mapping.
     """
 
     index: str
-    kind: Literal["fields", "no_scheme"]
-    detail: str = ""
+    fault: Fault
 
     def __str__(self) -> str:
         """Return the sentence for people."""
-        if self.kind == "no_scheme":
-            return f"index {self.index!r} does not record the scheme of its fingerprints"
-        return f"index {self.index!r}: {self.detail}"
+        return f"index {self.index!r}: {self.fault}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +267,14 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
         has_prefix = context.prefix in (mapping.get("properties") or {})
         if settings is None and not has_prefix:
             continue
-        if details := find_faults(mapping, prefix=context.prefix):
-            faults += [IndexFault(name, "fields", detail) for detail in details]
+        if found := find_faults(mapping, prefix=context.prefix):
+            faults += [IndexFault(name, fault) for fault in found]
         elif (known := settings or context.assumed_settings()) is not None:
             # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
             wanted = context.wanted if isinstance(context.wanted, Scheme) else None
             each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
         else:
-            faults.append(IndexFault(name, "no_scheme"))
+            faults.append(IndexFault(name, Fault("no_scheme")))
     return Resolved(mappings, each, tuple(faults))
 
 

@@ -20,7 +20,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
 from es_simhash.index.documents import carries, read_text, with_fields
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
-from es_simhash.index.mapping import check_text_fields
+from es_simhash.index.meta import check_text_fields
 
 __all__ = ["OnPartial", "Problem", "with_fingerprints"]
 

@@ -1,14 +1,95 @@
 """
-One operation of a bulk request, and what became of it: plain values. Sending is the flows' business.
+One operation of a bulk request, what became of it, and why it failed: plain values. Flows send operations.
+
+No code reads the sentence of a failure; every decision is made by ``kind`` and ``status``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["Operation", "Outcome"]
+__all__ = ["Failure", "FailureKind", "Operation", "Outcome", "Refusal"]
+
+FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
+
+_KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed", 503: "unreadable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """
+    Why the server did not carry an operation out.
+
+    Attributes:
+        status:
+            HTTP status of the operation.
+        type:
+            The server's name for the fault, such as ``mapper_parsing_exception``; empty where it gave none.
+        reason:
+            The server's own words.
+        cause:
+            The fault behind this one; ``None`` where the server named none.
+    """
+
+    status: int
+    type: str = ""
+    reason: str = ""
+    cause: Refusal | None = None
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        own = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
+        return own if self.cause is None else f"{own}; {self.cause}"
+
+    @classmethod
+    def read(cls, status: int, error: Any) -> Refusal:
+        """Return what the ``error`` of an item of a bulk or multi-get answer says."""
+        if not isinstance(error, Mapping):
+            return cls(status, reason=str(error))
+        cause = error.get("caused_by")
+        behind = cls(status, *_words(cause)) if isinstance(cause, Mapping) else None
+        return cls(status, *_words(error), behind)
+
+
+def _words(error: Mapping[str, Any]) -> tuple[str, str]:
+    return str(error.get("type") or ""), str(error.get("reason") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """
+    A document that could not be read or changed.
+
+    Attributes:
+        kind:
+            ``"refused"``: the server refused the write; ``"changed"``: others kept changing the document;
+            ``"missing"``: there is no such document; ``"unreadable"``: the server could not read it now;
+            ``"unusable"``: what it holds cannot be used, such as a text that is a number.
+        index:
+            Name of the index that holds it.
+        id:
+            Its ``_id``.
+        reason:
+            Why, in one line.
+        status:
+            HTTP status of the server's refusal; ``None`` where the server refused nothing.
+    """
+
+    kind: FailureKind
+    index: str
+    id: str
+    reason: str
+    status: int | None = None
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.index}/{self.id}: {self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the failure as plain JSON values."""
+        return {"kind": self.kind, "index": self.index, "id": self.id, "reason": self.reason, "status": self.status}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +129,26 @@ class Outcome:
         status:
             HTTP status of the operation.
         error:
-            ``None`` if it was done, else one line with the cause.
+            Why it was not carried out; ``None`` if it was.
         version:
             Sequence number and primary term of the document now, where it was written.
+        is_dropped:
+            Whether an ingest pipeline of the server dropped the document; ``error`` is set then as well.
     """
 
     id: str | None
     index: str | None
     status: int
-    error: str | None = None
+    error: Refusal | None = None
     version: tuple[int, int] | None = None
+    is_dropped: bool = False
 
     @property
     def is_done(self) -> bool:
         """Whether the operation was carried out."""
         return self.error is None
+
+    def to_failure(self) -> Failure:
+        """Return the outcome of an operation that was not carried out as a failure of its document."""
+        kind = _KINDS.get(self.status, "refused")
+        return Failure(kind, self.index or "", self.id or "", str(self.error), self.status)

@@ -10,7 +10,8 @@ import re
 import pytest
 
 from es_simhash.hashing import get_scheme
-from es_simhash.index.mapping import find_faults, read_settings
+from es_simhash.index.faults import find_faults
+from es_simhash.index.meta import read_settings
 from tests.docs.test_cli_docs import ROOT, load_tool
 
 FILES = load_tool("generate_mappings").build_files()

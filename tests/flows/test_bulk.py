@@ -8,6 +8,7 @@ from es_simhash import InvalidInputError
 from es_simhash.flows.protocol import Call, Wait
 from es_simhash.flows.transfer.bulk import Operation, send_bulk, to_operation
 from es_simhash.flows.transfer.retry import ATTEMPTS, LONGEST_WAIT_SECONDS
+from es_simhash.index.operations import Refusal
 from tests.flows.by_hand import ServerError
 
 
@@ -58,7 +59,7 @@ def test_outcomes_are_in_order():
         ("1", 400, False),
         ("2", 201, True),
     ]
-    assert outcomes[1].error == "t: status 400"
+    assert outcomes[1].error == Refusal(400, "t", "status 400")
     assert (requests, waits) == ([["0", "1", "2"]], [])
 
 
@@ -170,3 +171,12 @@ def test_what_is_no_action_is_refused(action):
     """With what to give."""
     with pytest.raises(InvalidInputError, match="give"):
         to_operation(action, "i")
+
+
+def test_a_document_that_a_pipeline_drops_is_not_done():
+    """The server answers with status 200 and no sequence number; an update that changes nothing has one."""
+    dropped = {"index": {"_index": "i", "_id": "0", "status": 200, "result": "noop"}}
+    same = {"update": {"_index": "i", "_id": "1", "status": 200, "result": "noop", "_seq_no": 7, "_primary_term": 1}}
+    outcomes, requests, _ = send(operations(2), lambda _, ids: {"items": [dropped, same]})
+    assert [(each.is_done, each.is_dropped) for each in outcomes] == [(False, True), (True, False)]
+    assert len(requests) == 1

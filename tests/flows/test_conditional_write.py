@@ -114,4 +114,4 @@ def test_a_copy_that_cannot_be_read_now_is_not_gone():
     store.broken = {"1"}
     outcome = run_rewrite(store).result[1]
     assert (outcome.is_done, outcome.status) == (False, 503)
-    assert "es_rejected_execution_exception" in outcome.error
+    assert outcome.error.type == "es_rejected_execution_exception"

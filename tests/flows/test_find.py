@@ -358,7 +358,7 @@ def test_dynamic_mapping_is_refused():
     text = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
     mapping = build_mapping()
     mapping["properties"]["simhash"]["properties"]["block2"] = text
-    with pytest.raises(MappingError, match=r"simhash.block2 is mapped as 'text'"):
+    with pytest.raises(MappingError, match=r"simhash.block2' is mapped as 'text'"):
         look(Index([], mapping=mapping))
 
 

@@ -6,7 +6,7 @@ from es_simhash import InvalidInputError, NearDup, NearDups, Verification
 from es_simhash.flows.lookup import verify
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import fingerprint, get_scheme
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from tests.flows.by_hand import ServerError, drive
 
 BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"

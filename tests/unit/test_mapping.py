@@ -1,6 +1,7 @@
 """Mappings and their ``_meta``: what is written can be read, and what would lose near-duplicates is a fault."""
 
 import copy
+from typing import get_args
 
 import pytest
 
@@ -16,7 +17,8 @@ from es_simhash import (
     get_scheme,
     schemes,
 )
-from es_simhash.index.mapping import META_KEY, check_text_fields, find_faults, merge_meta, read_settings
+from es_simhash.index.faults import Fault, FaultKind, find_faults, mapping_error
+from es_simhash.index.meta import META_KEY, check_text_fields, merge_meta, read_settings
 
 SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
 
@@ -43,33 +45,49 @@ def test_our_own_mapping_has_no_fault():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "fault"),
     [
-        ({"block2": {"type": "text"}}, "block2 is mapped as 'text'"),
-        ({"block2": None}, "block2 is not mapped"),
-        ({"block2": {"index": False}}, "block2 is not indexed"),
-        ({"block2": {"ignore_above": 3}}, "block2 ignores values above 3"),
-        ({"block2": {"normalizer": "x"}}, "block2 has a normalizer"),
-        ({"fingerprint": {"doc_values": False}}, "fingerprint has no doc values"),
-        ({"fingerprint": {"ignore_above": "15"}}, "fingerprint ignores"),
-        ({"value": {"type": "float"}}, "value is mapped as 'float'"),
+        ({"block2": {"type": "text"}}, Fault("wrong_type", "simhash.block2", "text", "keyword")),
+        ({"block2": None}, Fault("not_mapped", "simhash.block2", wanted="keyword")),
+        ({"block2": {"index": False}}, Fault("not_indexed", "simhash.block2")),
+        ({"block2": {"ignore_above": 3}}, Fault("values_dropped", "simhash.block2", "3")),
+        ({"block2": {"normalizer": "x"}}, Fault("normalizer", "simhash.block2", "x")),
+        ({"fingerprint": {"doc_values": False}}, Fault("no_doc_values", "simhash.fingerprint")),
+        ({"fingerprint": {"ignore_above": "15"}}, Fault("values_dropped", "simhash.fingerprint", "15")),
+        ({"value": {"type": "float"}}, Fault("wrong_type", "simhash.value", "float", "long")),
     ],
 )
-def test_a_field_that_would_lose_documents_is_a_fault(changes, words):
-    """One line each, that names the field."""
-    [fault] = find_faults(ours(**changes))
-    assert words in fault
+def test_a_field_that_would_lose_documents_is_a_fault(changes, fault):
+    """One fault each, whose sentence names the field and what is there."""
+    assert find_faults(ours(**changes)) == [fault]
+    assert fault.field in str(fault)
+    assert fault.found in str(fault)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"type": "nested"}, "mapped as 'nested'"), ({"enabled": False}, "not enabled")],
-)
-def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change, words):
+@pytest.mark.parametrize("change", [{"type": "nested"}, {"enabled": False}])
+def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change):
     """Every lookup would answer that there is nothing."""
     mapping = ours()
     mapping["properties"]["simhash"] |= change
-    assert words in find_faults(mapping)[0]
+    assert [each.kind for each in find_faults(mapping)] == ["not_an_object"]
+
+
+def test_every_kind_of_fault_has_a_sentence_and_an_advice():
+    """No placeholder is left over."""
+    for kind in get_args(FaultKind):
+        fault = Fault(kind, "f", "x", "y")
+        assert str(fault)
+        assert fault.advice
+        assert "{" not in str(fault) + fault.advice
+
+
+def test_an_error_names_the_first_fault_and_carries_all():
+    """With the index, the number of others, and what to do."""
+    error = mapping_error("i", find_faults(ours(block0=None, block1=None)))
+    assert isinstance(error, MappingError)
+    assert "'i'" in str(error)
+    assert "1 more" in str(error)
+    assert len(error.problems) == 2
 
 
 @pytest.mark.parametrize("mapping", [{}, {"properties": {}}, {"properties": {"simhash": {"type": "keyword"}}}])

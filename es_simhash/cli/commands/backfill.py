@@ -106,7 +106,7 @@ def command(
         is_settled = True
         if group and not dry_run:
             grouped = connection.simhash.reconcile(index)
-            failures += grouped.failures[: SHOWN_FAILURES - len(failures)]
+            failures += map(str, grouped.failures[: SHOWN_FAILURES - len(failures)])
             is_settled = grouped.is_settled
     if last is None:
         return 1

@@ -64,7 +64,7 @@ def command(
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
         )
     for failure in report.failures[:SHOWN_FAILURES]:
-        error(failure)
+        error(str(failure))
     if len(report.failures) > SHOWN_FAILURES:
         error(f"{count(len(report.failures) - SHOWN_FAILURES, 'more document')} could not be changed: run it again")
     if not report.failures and not report.is_settled and not dry_run:

@@ -18,7 +18,7 @@ from es_simhash.flows.grouping.reconcile import Reconciled, check_moment, reconc
 from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
 from es_simhash.index.grouping.decide import OnDuplicate
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
-from es_simhash.index.mapping import text_fields_of
+from es_simhash.index.meta import text_fields_of
 
 __all__ = ["AsyncGroupingMethods"]
 

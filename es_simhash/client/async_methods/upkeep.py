@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
-from es_simhash.flows.upkeep import manage
 from es_simhash.flows.upkeep.backfill import BackfillOptions, BackfillProgress, backfill
+from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.doctor import diagnose
 from es_simhash.flows.upkeep.explain_documents import explain_documents
+from es_simhash.flows.upkeep.manage import create_index, put_mapping
+from es_simhash.flows.upkeep.remove import Removal, remove_fields
 from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 
 if TYPE_CHECKING:
     from es_simhash.quality.explain_texts import Explanation
@@ -64,7 +66,7 @@ class AsyncUpkeepMethods(AsyncBase):
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
         ours = self._settings(scheme, text_field, max_distance, value=value)
-        return await self._run(manage.create_index(self._context, index, ours, mappings, settings))
+        return await self._run(create_index(self._context, index, ours, mappings, settings))
 
     async def put_mapping(
         self,
@@ -84,22 +86,22 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        return await self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
+        return await self._run(put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
 
-    async def check(self, index: Index) -> list[manage.IndexCheck]:
+    async def check(self, index: Index) -> list[IndexCheck]:
         """
         Return, for each index, whether lookups work there and what is wrong; reads only.
         """
-        return await self._run(manage.check(self._context, index))
+        return await self._run(check_indices(self._context, index))
 
-    async def remove(self, index: Index) -> manage.Removal:
+    async def remove(self, index: Index) -> Removal:
         """
         Take our fields out of the documents of *index*, and our entry out of its ``_meta``.
 
         Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
         prefix with a null.
         """
-        return await self._run(manage.remove(self._context, index))
+        return await self._run(remove_fields(self._context, index))
 
     def backfill(
         self,

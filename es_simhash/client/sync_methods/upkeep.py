@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
-from es_simhash.flows.upkeep import manage
 from es_simhash.flows.upkeep.backfill import BackfillOptions, BackfillProgress, backfill
+from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.doctor import diagnose
 from es_simhash.flows.upkeep.explain_documents import explain_documents
+from es_simhash.flows.upkeep.manage import create_index, put_mapping
+from es_simhash.flows.upkeep.remove import Removal, remove_fields
 from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 
 if TYPE_CHECKING:
     from es_simhash.quality.explain_texts import Explanation
@@ -63,7 +65,7 @@ class UpkeepMethods(SyncBase):
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
         ours = self._settings(scheme, text_field, max_distance, value=value)
-        return self._run(manage.create_index(self._context, index, ours, mappings, settings))
+        return self._run(create_index(self._context, index, ours, mappings, settings))
 
     def put_mapping(
         self,
@@ -83,22 +85,22 @@ class UpkeepMethods(SyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        return self._run(manage.put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
+        return self._run(put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
 
-    def check(self, index: Index) -> list[manage.IndexCheck]:
+    def check(self, index: Index) -> list[IndexCheck]:
         """
         Return, for each index, whether lookups work there and what is wrong; reads only.
         """
-        return self._run(manage.check(self._context, index))
+        return self._run(check_indices(self._context, index))
 
-    def remove(self, index: Index) -> manage.Removal:
+    def remove(self, index: Index) -> Removal:
         """
         Take our fields out of the documents of *index*, and our entry out of its ``_meta``.
 
         Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
         prefix with a null.
         """
-        return self._run(manage.remove(self._context, index))
+        return self._run(remove_fields(self._context, index))
 
     def backfill(
         self,

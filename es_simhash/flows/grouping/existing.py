@@ -19,7 +19,7 @@ from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.in_flight import ExistingDocument
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups
 
 __all__ = ["Existing", "ExistingLookup"]

@@ -46,7 +46,7 @@ def ingest(
     settings = agree(resolved, context)
     source = Source(index, documents, settings=settings, options=options, prefix=context.prefix, sizes=sizes)
     try:
-        writer = _Writer(context.prefix)
+        grouper: _Grouper | None = None
         if options.on_duplicate is not None:
             default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
             request = GroupingRequest(options.rule, options.max_distance, options.canonical, default_order)
@@ -55,34 +55,15 @@ def ingest(
                 context, index, settings=settings, grouping=grouping, with_source=callable(options.on_duplicate)
             )
             decider = Decider(grouping, options.on_duplicate)
-            writer = _GroupingWriter(index, grouping, lookup, decider, prefix=context.prefix, in_flight=sizes.in_flight)
+            grouper = _Grouper(index, grouping, lookup, decider, prefix=context.prefix, in_flight=sizes.in_flight)
             yield from lookup.prepare()
-        yield from _Pipeline(source, writer).run()
+        yield from _Pipeline(source, grouper, context.prefix).run()
     finally:
         source.close()
 
 
-class _Writer:
-    """What happens to a batch where documents are not grouped."""
-
-    lookup: ExistingLookup | None = None
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-
-    def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
-        """Return *items* as they are to be sent."""
-        yield from ()
-        return list(items)
-
-    def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
-        """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
-        yield from ()
-        return list(items), None
-
-
-class _GroupingWriter(_Writer):
-    """What happens to a batch where documents are grouped."""
+class _Grouper:
+    """What is done with a batch before and after it is written, where documents are grouped."""
 
     def __init__(
         self,
@@ -94,14 +75,15 @@ class _GroupingWriter(_Writer):
         prefix: str,
         in_flight: int,
     ) -> None:
-        super().__init__(prefix)
-        self.lookup: ExistingLookup = lookup
+        self.lookup = lookup
+        self._prefix = prefix
         self._index = index
         self._grouping = grouping
         self._decider = decider
         self._most_in_flight = in_flight
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
+        """Return *items* as they are to be sent."""
         at = yield Compute(now)
         decided: list[Item] = yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
@@ -111,14 +93,15 @@ class _GroupingWriter(_Writer):
         return decided
 
     def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> list[Item]:
-        return decide_items(self._decider, items, existing, prefix=self.prefix, at=at)
+        return decide_items(self._decider, items, existing, prefix=self._prefix, at=at)
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
-        settlement = Settlement(items, decider=self._decider, lookup=self.lookup, prefix=self.prefix)
+        """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
+        settlement = Settlement(items, decider=self._decider, lookup=self.lookup, prefix=self._prefix)
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(self._index, settled, self._grouping, prefix=self.prefix)
+            settled = yield from relink(self._index, settled, self._grouping, prefix=self._prefix)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:
@@ -138,23 +121,25 @@ class _Answers:
 class _Pipeline:
     """Carries batches through: decided, written beside the lookups of the next, reported."""
 
-    def __init__(self, source: Source, writer: _Writer) -> None:
+    def __init__(self, source: Source, grouper: _Grouper | None, prefix: str) -> None:
         self._source = source
-        self._writer = writer
+        self._grouper = grouper
+        self._prefix = prefix
 
     def run(self) -> Flow[None]:
-        lookup = self._writer.lookup
+        grouper = self._grouper
+        lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
         existing = (yield from lookup.look_up(batch.items)) if lookup else Existing()
         following: Batch | None = None if batch.is_last else (yield Compute(self._source.take))
         while True:
-            items = yield from self._writer.decide(batch.items, existing)
+            items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             question = lookup.question(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             answers = yield from self._send(items, question.call() if question else None, is_reading=is_reading)
             items, failure = yield from self._finish(items, answers.bulk)
             for item in items:
-                yield Emit(report(item, prefix=self._writer.prefix))
+                yield Emit(report(item, prefix=self._prefix))
             # Nothing is raised before every document that was written is reported.
             for each in (failure, batch.failure, answers.ahead):
                 if isinstance(each, BaseException):
@@ -183,7 +168,7 @@ class _Pipeline:
         operations = _operations(items)
         outcomes = iter((yield from finish_bulk(operations, answer)) if operations else ())
         written = [replace(item, outcome=next(outcomes)) if _is_sent(item) else item for item in items]
-        return (yield from self._writer.settle(written))
+        return (yield from self._grouper.settle(written)) if self._grouper else (written, None)
 
 
 def _is_sent(item: Item) -> bool:

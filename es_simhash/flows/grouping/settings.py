@@ -14,7 +14,7 @@ from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Resolved, agree
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
-from es_simhash.index.mapping import IndexSettings, merge_meta, read_settings
+from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 
 __all__ = ["order_kind", "settle_grouping"]
 
@@ -56,9 +56,7 @@ def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: I
     try:
         yield Call("put_mapping", {"index": name, "body": {"_meta": meta}})
     except Exception as error:
-        error.add_note(
-            "The grouping is recorded in the mapping once: let a user who may change mappings ingest or reconcile first."
-        )
+        error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
         raise
     context.forget()
 

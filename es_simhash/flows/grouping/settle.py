@@ -16,7 +16,7 @@ from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item, put_decision, regroup_body
-from es_simhash.index.operations import Operation, Outcome
+from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["Settlement", "decide_items"]
 
@@ -103,7 +103,9 @@ class Settlement:
         for n in followers:
             item = self.items[n]
             if item.outcome is None:
-                self.items[n] = replace(item, decision=None, outcome=Outcome(None, None, UNDECIDED, reason))
+                self.items[n] = replace(
+                    item, decision=None, outcome=Outcome(None, None, UNDECIDED, Refusal(UNDECIDED, reason=reason))
+                )
             else:
                 self.items[n] = replace(item, problem=f"{reason}: run reconcile")
 

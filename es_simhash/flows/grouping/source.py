@@ -15,8 +15,8 @@ from es_simhash.index.actions import OnPartial, with_fingerprints
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
 from es_simhash.index.grouping.rule import Rule
-from es_simhash.index.mapping import IndexSettings, text_fields_of
-from es_simhash.index.operations import Operation, Outcome
+from es_simhash.index.meta import IndexSettings, text_fields_of
+from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "Source"]
 
@@ -164,7 +164,7 @@ class Source:
         try:
             operation = to_operation(action, self._index)
         except InvalidInputError as error:
-            return Item(position, None, problem, Outcome(None, self._index, 400, str(error)))
+            return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=str(error))))
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             header = {"_id": content_id(operation.body, self._prefix), **operation.header}
             operation = Operation(operation.kind, header, operation.body)

@@ -73,7 +73,7 @@ def report(item: Item, *, prefix: str) -> Written:
         return Written(place, draft.id, skipped_for.index, "skipped", item.problem, decision.group, decision.distance)
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
     if not outcome.is_done:
-        reason = outcome.error
+        reason = str(outcome.error)
         return Written(place, outcome.id, outcome.index, "refused", reason, fingerprinted=is_fingerprinted)
     action, canonical, distance = "written", None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:

@@ -20,7 +20,7 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.retry import Patience, is_passing, retry
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.rescore import NearDup, NearDups
 

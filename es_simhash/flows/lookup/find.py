@@ -19,7 +19,7 @@ from es_simhash.flows.lookup.verify import verify_near_dups
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.hashing import fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.explain_plan import explain_plan
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats, PlanEstimate
 from es_simhash.index.rescore import NearDups
 

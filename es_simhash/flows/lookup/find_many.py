@@ -16,7 +16,7 @@ from es_simhash.flows.lookup.search import Lookup
 from es_simhash.flows.lookup.shared_search import Bundle, bundles
 from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups
 
 __all__ = ["find_many"]

@@ -18,7 +18,7 @@ from es_simhash.flows.transfer.answers import find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, make_plan
 from es_simhash.index.query import build_query_of
 from es_simhash.index.rescore import NearDups, rescore

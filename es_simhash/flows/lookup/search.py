@@ -20,7 +20,7 @@ from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused,
 from es_simhash.flows.transfer.pages import Hits, Pass, Passes, read_pages
 from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import Fields
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import Limits, LookupPlan, check_plan, fits, minimum_should_match
 from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats, estimate
 from es_simhash.index.query import build_body, candidate_clauses, holder_clauses

@@ -17,7 +17,7 @@ from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import find_gaps, is_window_refused
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
-from es_simhash.index.mapping import IndexSettings, check_text_fields
+from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.rescore import NearDup, NearDups
 from es_simhash.index.similarity import check_bound, compare_shingles, shingle_set
 

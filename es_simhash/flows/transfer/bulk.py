@@ -12,7 +12,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.flows.transfer.retry import Patience, is_passing
-from es_simhash.index.operations import Operation, Outcome
+from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_operation"]
 
@@ -130,17 +130,16 @@ def _judge(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
         return first + (yield from _send_once(operations[half:]))
     if status is None or not (concerns_one or is_passing(status)):
         raise answer
-    return [Outcome(op.header.get("_id"), op.header.get("_index"), status, str(answer)) for op in operations]
+    refusal = Refusal(status, reason=str(answer))
+    return [Outcome(op.header.get("_id"), op.header.get("_index"), status, refusal) for op in operations]
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:
     [result] = item.values()
-    error = result.get("error")
-    if error is not None and not isinstance(error, str):
-        causes = [error, error.get("caused_by") or {}]
-        error = "; ".join(f"{cause.get('type')}: {cause.get('reason')}" for cause in causes if cause)
-    status = result.get("status", 0)
-    if error is None and status >= 400:
-        error = result.get("result", "failed")
-    version = (result["_seq_no"], result["_primary_term"]) if error is None and "_seq_no" in result else None
-    return Outcome(result.get("_id"), result.get("_index"), status, error, version)
+    status, id_, index = result.get("status", 0), result.get("_id"), result.get("_index")
+    if "error" in result or status >= 400:
+        return Outcome(id_, index, status, Refusal.read(status, result.get("error") or result.get("result", "failed")))
+    if result.get("result") == "noop" and "_seq_no" not in result:  # an update that changes nothing has a _seq_no
+        return Outcome(id_, index, status, Refusal(status, reason="an ingest pipeline dropped it"), is_dropped=True)
+    version = (result["_seq_no"], result["_primary_term"]) if "_seq_no" in result else None
+    return Outcome(id_, index, status, version=version)

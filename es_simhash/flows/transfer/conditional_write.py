@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow
-from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk
+from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.retry import Patience, ask
+from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["Change", "Place", "place_of", "rewrite"]
 
 CONFLICT = 409
 MISSING = 404
 UNREADABLE = 503
+_NO_INDEX = "index_not_found_exception"
 # Others who change the same document are soon done.
 _CONFLICT_WAIT_SECONDS = 0.05
 _ATTEMPTS = 8
@@ -89,14 +91,17 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
         unread: list[int] = []
         for i, item in zip(waiting, found, strict=True):
             outcomes[i] = None
-            if "error" in item and "index_not_found" not in (reason := _reason(item["error"])):
+            place = places[i]
+            refusal = Refusal.read(UNREADABLE, item["error"]) if "error" in item else None
+            if refusal is not None and refusal.type != _NO_INDEX:
                 # A full queue or a shard without a copy says nothing of the document.
-                outcomes[i] = Outcome(places[i].id, places[i].index, UNREADABLE, reason)
+                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal)
                 unread.append(i)
             elif not item.get("found"):
-                outcomes[i] = Outcome(places[i].id, places[i].index, MISSING, "there is no such document")
-            elif (decided := change(places[i], item)) is not None:
-                operations[i] = Operation(decided[0], places[i].header(item), decided[1])
+                gone = Refusal(MISSING, reason="there is no such document")
+                outcomes[i] = Outcome(place.id, place.index, MISSING, gone)
+            elif (decided := change(place, item)) is not None:
+                operations[i] = Operation(decided[0], place.header(item), decided[1])
         sent = yield from send_bulk(list(operations.values()))
         outcomes_now = dict(zip(operations, sent, strict=True))
         for i, outcome in outcomes_now.items():
@@ -121,7 +126,3 @@ def _read(places: Sequence[Place], *, source: bool | Sequence[str]) -> Flow[list
     answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
     items: list[Mapping[str, Any]] = answer["docs"]
     return items
-
-
-def _reason(error: Any) -> str:
-    return f"{error.get('type')}: {error.get('reason')}" if isinstance(error, Mapping) else str(error)

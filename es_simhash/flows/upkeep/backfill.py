@@ -28,7 +28,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import fingerprint_fields
-from es_simhash.index.mapping import IndexSettings, check_text_fields, text_fields_of
+from es_simhash.index.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.index.query import check_filter
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _settings(context: Context, index: Index, options: BackfillOptions) -> Flow[
     """Return the settings of *index*; the first time, add our fields to it, or in a dry run say what they would be."""
     resolved = yield from resolve_index(context, index)
     lacks_all = not resolved.each or resolved.faults
-    is_new = lacks_all and all(fault.kind == "no_scheme" for fault in resolved.faults)
+    is_new = lacks_all and all(each.fault.kind == "no_scheme" for each in resolved.faults)
     if not is_new or not options.text_field:
         return agree(resolved, context)
     if options.dry_run:

@@ -12,11 +12,11 @@ from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
-from es_simhash.flows.upkeep.manage import check
+from es_simhash.flows.upkeep.check import check_indices
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.fields import Fields
-from es_simhash.index.mapping import IndexSettings, check_text_fields
+from es_simhash.index.meta import IndexSettings, check_text_fields
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis, Finding
@@ -44,13 +44,13 @@ def diagnose(
     check_sample(sample)
     name = check_index(index)
     shown = name if isinstance(name, str) else ",".join(name)
-    checks = yield from check(context, index)
+    checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
     faults = [
-        Finding("error", "mapping", f"{each.index}: {problem.partition(': ')[0]}", problem.partition(": ")[2])
+        Finding("error", "mapping", f"{each.index}: {fault}", fault.advice)
         for each in checks
-        for problem in each.problems
+        for fault in each.faults
         if not each.ready
     ]
     if faults or not checks:

@@ -20,7 +20,7 @@ from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import read_text
 from es_simhash.index.explain_plan import plan_lookup
-from es_simhash.index.mapping import IndexSettings, check_text_fields
+from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.plan_cost import IndexStats, estimate
 from es_simhash.index.presets import PRESETS
 

@@ -13,7 +13,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.documents import read_text
 from es_simhash.index.grouping.decide import VERDICTS, Verdict
-from es_simhash.index.mapping import check_text_fields
+from es_simhash.index.meta import check_text_fields
 from es_simhash.index.rescore import NearDup
 from es_simhash.index.similarity import check_bound, compare_texts
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.index.mapping import IndexSettings
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
 
 __all__ = ["BY_ID", "LONGEST", "Grouping", "GroupingRequest", "Rule", "choose_grouping"]

@@ -1,0 +1,113 @@
+"""
+What keeps lookups and ingest in an index from working: one request for the mappings, and two counts an index.
+
+What a fault is, and how a mapping is judged, stands in ``index.faults``. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import SimHashError
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.upkeep.manage import read_mappings
+from es_simhash.index.faults import Fault, find_faults
+from es_simhash.index.fields import Fields
+from es_simhash.index.meta import IndexSettings, read_settings
+
+__all__ = ["IndexCheck", "check_indices"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """
+    What a check found in one index.
+
+    Attributes:
+        index:
+            Name of the index.
+        ready:
+            Whether lookups and ingest work there.
+        scheme:
+            Identifier of the scheme recorded; ``None`` where none is.
+        text_fields:
+            Fields that the text comes from, as recorded.
+        max_distance:
+            The default recorded, in bits.
+        documents:
+            Number of documents.
+        fingerprinted:
+            Number of documents that carry a fingerprint.
+        problems:
+            One sentence for each fault: what is wrong, and what to do.
+        faults:
+            The same faults as data.
+    """
+
+    index: str
+    ready: bool
+    scheme: str | None
+    text_fields: tuple[str, ...]
+    max_distance: int | None
+    documents: int
+    fingerprinted: int
+    problems: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+
+
+def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
+    """
+    Return, for each of the indices, whether lookups work there, and if not, why not. Reads only.
+    """
+    mappings = yield from read_mappings(index)
+    checks = []
+    for name, mapping in mappings.items():
+        checks.append((yield from _check(context, name, mapping)))
+    return checks
+
+
+def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
+    settings, faults = judge_mapping(context, mapping)
+    ready = not faults
+    documents = fingerprinted = 0
+    try:
+        documents = (yield Call("count", {"index": name}))["count"]
+        body = {"query": {"exists": {"field": Fields(context.prefix).fingerprint}}}
+        fingerprinted = (yield Call("count", {"index": name, "body": body}))["count"]
+    except Exception as error:
+        if status_of(error) != 400:
+            raise
+        ready = False
+        faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
+    if ready and fingerprinted < documents:
+        faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
+    return IndexCheck(
+        index=name,
+        ready=ready,
+        scheme=None if settings is None else str(settings.scheme),
+        text_fields=() if settings is None else settings.text_fields,
+        max_distance=None if settings is None else settings.max_distance,
+        documents=documents,
+        fingerprinted=fingerprinted,
+        problems=tuple(f"{fault}: {fault.advice}" for fault in faults),
+        faults=tuple(faults),
+    )
+
+
+def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:
+    """
+    Return what *mapping* records of our fields, and what is wrong with it.
+    """
+    faults = find_faults(mapping, prefix=context.prefix)
+    try:
+        settings = read_settings(mapping, prefix=context.prefix)
+    except SimHashError as error:
+        return None, [*faults, Fault("bad_record", found=str(error))]
+    if settings is None and not faults:
+        faults.append(Fault("no_scheme"))
+    if settings is not None and not context.accepts(settings.scheme):
+        faults.append(Fault("other_scheme", found=str(settings.scheme), wanted=str(context.wanted)))
+    return settings, faults

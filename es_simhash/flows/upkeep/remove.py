@@ -1,0 +1,102 @@
+"""
+Taking our fields out of every document again, and our record out of ``_meta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk
+from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.flows.upkeep.manage import read_mappings
+from es_simhash.index.meta import merge_meta
+
+__all__ = ["Removal", "remove_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """
+    What the removal of our fields did.
+
+    Attributes:
+        documents:
+            Number of documents that no longer carry our fields.
+        failures:
+            One sentence for each document that could not be changed.
+        indices:
+            Names of the indices whose ``_meta`` no longer names the prefix; empty while there are failures.
+    """
+
+    documents: int
+    failures: tuple[str, ...]
+    indices: tuple[str, ...]
+
+
+def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[Removal]:
+    """
+    Take our fields out of every document, and our entry out of ``_meta``.
+
+    A field once mapped stays in the mapping, empty: no product can take it out. Where scripts are not allowed,
+    ``_source`` keeps the prefix with a null.
+
+    Raises:
+        IncompleteSearchError: If not every document could be looked at; ``_meta`` is then left as it is.
+    """
+    mappings = yield from read_mappings(index)
+    names = list(mappings)
+    clearing = _Clearing(context.prefix)
+    body = {"query": {"exists": {"field": context.prefix}}, "_source": False}
+    yield from refresh(names)
+    check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
+    if not clearing.failures:
+        for name, mapping in mappings.items():
+            meta = merge_meta(mapping.get("_meta"), None, prefix=context.prefix)
+            yield Call("put_mapping", {"index": name, "body": {"_meta": meta}})
+        context.forget()
+    yield from refresh(names)
+    return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
+
+
+class _Clearing:
+    """Takes one object out of documents, by a script where the server allows one."""
+
+    def __init__(self, prefix: str) -> None:
+        self.documents = 0
+        self.failures: list[str] = []
+        self._prefix = prefix
+        self._scripts = True
+
+    def clear(self, hits: Hits) -> Flow[bool]:
+        outcomes = yield from self._send(hits)
+        refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
+        if refused and self._scripts:
+            # No script language here, or none allowed: a partial document does it as well.
+            self._scripts = False
+            outcomes = [each for each in outcomes if each.status != 400] + (yield from self._send(refused))
+        for outcome in outcomes:
+            if outcome.is_done:
+                self.documents += 1
+            elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
+                self.failures.append(str(outcome.to_failure()))
+        return False
+
+    def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:
+        return (yield from send_bulk([_clear_operation(hit, self._prefix, script=self._scripts) for hit in hits]))
+
+
+def _clear_operation(hit: Mapping[str, Any], prefix: str, *, script: bool) -> Operation:
+    """Return the update that takes the object *prefix* out of the document of *hit*."""
+    header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
+    if "_routing" in hit:
+        header["routing"] = hit["_routing"]
+    if not script:
+        return Operation("update", header, {"doc": {prefix: None}})
+    source = "ctx._source.remove(params.prefix)"
+    return Operation("update", header, {"script": {"lang": "painless", "source": source, "params": {"prefix": prefix}}})

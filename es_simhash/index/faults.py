@@ -1,0 +1,162 @@
+"""
+What keeps an index from being used: faults as data, and the function that finds them in a mapping.
+
+A fault is a kind and fields; its sentence is made last, for people, and no code reads it. No request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from es_simhash.errors import MappingError
+from es_simhash.index.fields import DEFAULT_PREFIX
+from es_simhash.index.mapping import FIELD_TYPES, NEEDED_FIELDS
+
+__all__ = ["Fault", "FaultKind", "find_faults", "mapping_error"]
+
+FaultKind = Literal[
+    "not_mapped",
+    "wrong_type",
+    "not_an_object",
+    "not_indexed",
+    "no_doc_values",
+    "normalizer",
+    "values_dropped",
+    "no_scheme",
+    "bad_record",
+    "other_scheme",
+    "not_searchable",
+    "without_fingerprint",
+]
+
+# Each kind's sentence, and what to do. The names in braces are attributes of the fault.
+_SENTENCES: dict[FaultKind, tuple[str, str]] = {
+    "not_mapped": (
+        "field {field!r} is not mapped; it must be {wanted!r}",
+        "add it with put_mapping, and backfill the documents that are there",
+    ),
+    "wrong_type": (
+        "field {field!r} is mapped as {found!r}; it must be {wanted!r}",
+        "create the index anew, or use another prefix",
+    ),
+    "not_an_object": (
+        "field {field!r} is {found}; it must be a plain object",
+        "create the index anew, or use another prefix",
+    ),
+    "not_indexed": ("field {field!r} is not indexed", "create the index anew, or use another prefix"),
+    "no_doc_values": ("field {field!r} has no doc values", "create the index anew, or use another prefix"),
+    "normalizer": (
+        "field {field!r} has the normalizer {found!r}, which changes its values",
+        "create the index anew, or use another prefix",
+    ),
+    "values_dropped": (
+        "field {field!r} ignores values above {found} characters",
+        "create the index anew, or use another prefix",
+    ),
+    "no_scheme": ("the mapping records no scheme", "add it with put_mapping"),
+    "bad_record": ("{found}", "write the record again with put_mapping"),
+    "other_scheme": (
+        "the index uses scheme {found}, not {wanted}",
+        "leave scheme out to adopt the index's own, or use another prefix",
+    ),
+    "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
+    "without_fingerprint": (
+        "{found} of {wanted} documents have no fingerprint and cannot be found",
+        "backfill them (texts without features stay without)",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """
+    One reason why an index, or a part of it, cannot be used.
+
+    Attributes:
+        kind:
+            What is wrong, as a word for programs.
+        field:
+            Full name of the field concerned; empty where the fault is not about one field.
+        found:
+            What is there.
+        wanted:
+            What must be there.
+    """
+
+    kind: FaultKind
+    field: str = ""
+    found: str = ""
+    wanted: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, as a sentence for people."""
+        return _SENTENCES[self.kind][1]
+
+    def __str__(self) -> str:
+        """Return what is wrong, as a sentence for people."""
+        return _SENTENCES[self.kind][0].format(field=self.field, found=self.found, wanted=self.wanted)
+
+
+def mapping_error(index: str, faults: Iterable[Fault], *, advice: str = "") -> MappingError:
+    """
+    Return the error that names the first of *faults* of *index*, and carries all of them.
+
+    Args:
+        index:
+            Name of the index.
+        faults:
+            At least one.
+        advice:
+            What to do, in place of the fault's own advice.
+    """
+    first, *others = faults
+    more = f" (and {len(others)} more)" if others else ""
+    return MappingError(
+        f"index {index!r}: {first}{more}: {advice or first.advice}", problems=tuple(map(str, (first, *others)))
+    )
+
+
+def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
+    """
+    Return what keeps lookups from being right in an index with *mapping*; empty if nothing does.
+    """
+    ours = (mapping.get("properties") or {}).get(prefix)
+    if ours is None:
+        return [Fault("not_mapped", prefix, wanted="object")]
+    properties = ours.get("properties")
+    if not isinstance(properties, Mapping):
+        return [Fault("wrong_type", prefix, str(ours.get("type", "something else")), "object")]
+    # The blocks of a nested object, or of one that is not parsed, match no query on the document.
+    if ours.get("enabled") is False:
+        return [Fault("not_an_object", prefix, "not enabled")]
+    if ours.get("type", "object") != "object":
+        return [Fault("not_an_object", prefix, f"mapped as {ours['type']!r}")]
+    faults = []
+    for name in FIELD_TYPES:
+        full = f"{prefix}.{name}"
+        if name in properties:
+            faults += _judge_field(name, full, properties[name])
+        elif name in NEEDED_FIELDS:
+            faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
+    return faults
+
+
+def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
+    """Return what is wrong with our field *name* mapped as *found*; at most one fault."""
+    wanted = FIELD_TYPES[name]["type"]
+    if found.get("type") != wanted:
+        return [Fault("wrong_type", full, str(found.get("type", "object")), wanted)]
+    if name.startswith("block") and found.get("index") is False:
+        return [Fault("not_indexed", full)]
+    if name == "fingerprint" and found.get("doc_values") is False:
+        return [Fault("no_doc_values", full)]
+    if found.get("normalizer") is not None:
+        return [Fault("normalizer", full, str(found["normalizer"]))]
+    # The length of these values is known; a server drops longer ones without a word.
+    longest = found.get("ignore_above")
+    if name in NEEDED_FIELDS and longest is not None and int(longest) < (16 if name == "fingerprint" else 4):
+        return [Fault("values_dropped", full, str(longest))]
+    return []

@@ -1,0 +1,186 @@
+"""
+What a mapping's ``_meta`` records of our fields: the scheme, the text fields and the default distance.
+
+Reads and writes that record, and checks what is to stand in it. Pure: no request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, MappingError, SchemeError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.index.fields import DEFAULT_PREFIX
+from es_simhash.index.plan import check_max_distance
+
+__all__ = [
+    "META_KEY",
+    "IndexSettings",
+    "build_settings",
+    "check_text_fields",
+    "merge_meta",
+    "read_settings",
+    "text_fields_of",
+]
+
+META_KEY = "es_simhash"
+
+
+def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
+    """
+    Return the names in *text_field* as a tuple.
+
+    Raises:
+        TypeError: If it is neither a string nor a list of strings.
+        InvalidInputError: If a name is empty or stands twice, or none is given.
+    """
+    names = (text_field,) if isinstance(text_field, str) else tuple(text_field)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"text_field must be a field name or a list of them, not {shorten(text_field)}")
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise InvalidInputError(f"text_field {shorten(text_field)} must name at least one field, and each once")
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """
+    What an index's ``_meta`` says of one prefix.
+
+    Attributes:
+        scheme:
+            The scheme of its fingerprints.
+        text_fields:
+            The fields that the text came from, in order; empty where that was not recorded.
+        max_distance:
+            The largest distance that lookups use unless told otherwise, in bits; ``None`` where not recorded.
+        value:
+            Whether documents carry the signed 64-bit copy for scripts.
+        extra:
+            Everything else recorded there, such as the grouping rule.
+    """
+
+    scheme: Scheme
+    text_fields: tuple[str, ...] = ()
+    max_distance: int | None = None
+    value: bool = True
+    extra: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain JSON values that stand in ``_meta``."""
+        return {
+            **(self.extra or {}),
+            "scheme": self.scheme.to_dict(),
+            "text_fields": list(self.text_fields),
+            "max_distance": self.max_distance,
+            "value": self.value,
+        }
+
+    @classmethod
+    def from_dict(cls, recorded: Mapping[str, Any]) -> IndexSettings:
+        """
+        Return the settings that :meth:`to_dict` wrote.
+
+        Raises:
+            SchemeError: If the scheme is not one that this version of the library knows.
+            MappingError: If the record is not one of ours.
+        """
+        try:
+            rest = dict(recorded)
+            scheme = Scheme.from_dict(rest.pop("scheme"))
+            recorded_fields = rest.pop("text_fields", None)
+            text_fields = check_text_fields(recorded_fields) if recorded_fields else ()
+            max_distance = rest.pop("max_distance", None)
+            if max_distance is not None:
+                check_max_distance(max_distance)
+            return cls(scheme, text_fields, max_distance, bool(rest.pop("value", True)), rest or None)
+        except SchemeError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise MappingError(
+                f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): "
+                "write it again with put_mapping"
+            ) from error
+
+
+def build_settings(
+    *,
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    text_field: str | Sequence[str] = (),
+    max_distance: int | None = None,
+    value: bool = True,
+) -> IndexSettings:
+    """
+    Return checked settings for a new index or prefix; an unversioned scheme name means its newest version.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If the scheme is unknown, or max_distance or a field name cannot be used.
+    """
+    if max_distance is not None:
+        check_max_distance(max_distance)
+    names = check_text_fields(text_field) if text_field else ()
+    return IndexSettings(get_scheme(scheme), names, max_distance, bool(value))
+
+
+def merge_meta(
+    existing: Mapping[str, Any] | None, settings: IndexSettings | None, *, prefix: str = DEFAULT_PREFIX
+) -> dict[str, Any]:
+    """
+    Return a copy of the ``_meta`` *existing* with the entry of *prefix* set, or taken out where *settings* is ``None``.
+
+    A PUT of a mapping replaces ``_meta`` whole on both products, so the keys of others are carried over.
+
+    Raises:
+        MappingError: If something else stands where our entries belong.
+    """
+    meta = dict(existing or {})
+    held = meta.pop(META_KEY, None) or {}
+    if not isinstance(held, Mapping):
+        raise MappingError(
+            f"the mapping's _meta.{META_KEY} is {shorten(held)}, not an object of ours: move it to another key"
+        )
+    entries = dict(held)
+    entries.pop(prefix, None)
+    if settings is not None:
+        entries[prefix] = settings.to_dict()
+    return meta | {META_KEY: entries} if entries else meta
+
+
+def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> IndexSettings | None:
+    """
+    Return what *mapping* (the part below ``mappings`` of one index) records of *prefix*; ``None`` if nothing.
+
+    Raises:
+        SchemeError: If the scheme recorded is not known to this version of the library.
+        MappingError: If the record cannot be read.
+    """
+    entries = (mapping.get("_meta") or {}).get(META_KEY) or {}
+    recorded = entries.get(prefix) if isinstance(entries, Mapping) else None
+    if recorded is None:
+        return None
+    if not isinstance(recorded, Mapping):
+        raise MappingError(f"the mapping's _meta.{META_KEY}.{prefix} is {shorten(recorded)}, not an object of ours")
+    return IndexSettings.from_dict(recorded)
+
+
+def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None) -> str | Sequence[str]:
+    """
+    Return the text fields *given*, else those that the index records.
+
+    Raises:
+        InvalidInputError: If neither names any, or they differ.
+    """
+    if given:
+        names = (given,) if isinstance(given, str) else tuple(given)
+        if settings.text_fields and names != settings.text_fields:
+            raise InvalidInputError(
+                f"text_field {shorten(given)} differs from the index's {list(settings.text_fields)}: fingerprints of "
+                "different fields cannot be compared; leave text_field out, or use another prefix"
+            )
+        return given
+    if not settings.text_fields:
+        raise InvalidInputError("the index does not record which field holds the text: pass text_field=")
+    return settings.text_fields
