@@ -31,7 +31,7 @@ from es_simhash.cli.shared_options import (
     workers_option,
 )
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.grouping.ingest import Written
+from es_simhash.flows.grouping.written import Written
 from es_simhash.hashing import Scheme
 from es_simhash.index.grouping.rule import Rule
 
