@@ -108,7 +108,7 @@ def measure_texts(name: str, texts: list[str], rounds: int) -> dict[str, object]
 
 
 def hash_each(data: bytes) -> None:
-    """Hash each window of four characters by one library call: what hashing costs without arrays."""
+    """Hash each run of four characters by one library call: what hashing costs without arrays."""
     digest = xxhash.xxh3_64_intdigest
     for at in range(0, len(data) - 12, 4):
         digest(data[at : at + 16])

@@ -58,7 +58,22 @@ class InvalidInputError(SimHashError, ValueError):
 class SchemeError(InvalidInputError):
     """
     A scheme is unknown, its parameters do not fit, or a dictionary it needs is missing or differs.
+
+    Attributes:
+        missing_file:
+            ``"dictionary"``, ``"idf"`` or ``"stop_words"`` if the scheme needs that file and only its digest is
+            known, else empty.
+        scheme:
+            Id of the scheme that needs the file.
+        digest:
+            SHA-256 of the file, in hex digits.
     """
+
+    def __init__(self, message: str, *, missing_file: str = "", scheme: str = "", digest: str = "") -> None:
+        super().__init__(message)
+        self.missing_file = missing_file
+        self.scheme = scheme
+        self.digest = digest
 
 
 class SchemeMismatchError(SimHashError):

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from es_simhash.cli.commands.mapping import COMPONENT, build_console_text
-from es_simhash.cli.shared_options import PRODUCTS
+from es_simhash.cli.options import PRODUCTS
 from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
 
 ROOT = Path(__file__).parents[1]

@@ -1,18 +1,21 @@
 """
-The command line ``es-simhash``: the commands are in ``commands/``; this is what they share.
+The command line ``es-simhash``: the commands are in ``commands/``, and beside it what they share.
 
-    application.py   the table of commands, exit codes, errors as one line
-    manual.py        a command that brings examples
-    failures.py      an exception as one line that says what to do
-    shared_options.py    options that several commands share
+    application.py       the table of commands, exit codes, errors as one line
+    manual.py            a command with examples
+    failures.py          an exception as one line that says what to do
+    options.py           options that several commands share
     grouping_options.py  options of the commands that group
-    connect.py       URL, login and product to a client
-    texts.py         texts from arguments, files and stdin
-    records.py       documents from JSON Lines, CSV and stdin
-    output.py        JSON, tables and messages
-    progress.py      how far a long command is, on stderr
+    connect.py           URL, login and product to a client
+    texts.py             texts from arguments, files and stdin
+    records.py           documents from JSON Lines, CSV and stdin
+    bulk_actions.py      lines of files to bulk actions
+    tally.py             outcomes of an ingest: counts, failures, report
+    near_dups.py         results of a lookup as a table or JSON
+    output.py            JSON, tables and messages, without control characters
+    progress.py          a progress bar on stderr
 
-Nothing is computed here that the library does not do.
+The library does the work; nothing is here that a user of the library would miss.
 """
 
 from es_simhash.cli.application import app
@@ -22,6 +25,6 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """
-    Run ``es-simhash`` with the arguments of this process, and end the process.
+    Run ``es-simhash`` with the arguments of this process, then end the process.
     """
     app()

@@ -1,7 +1,8 @@
 """
-The table of commands, and what all of them share: exit codes, errors on one line, quiet ends.
+The table of commands, exit codes, and errors on one line.
 
-A command's module is imported when the command is used, so that ``es-simhash --help`` is quick. No command lives here.
+The module of a command is imported when the command is used, so that ``es-simhash --help`` is quick. No command is
+here.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ SECTIONS: dict[str, dict[str, str]] = {
         "query": "Print the search for a text or fingerprint.",
     },
     "Your index": {
-        "create": "Create an index with the fields, or add them.",
+        "create": "Create an index with the fields, or add the fields.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
-        "check": "Say whether lookups in an index work.",
-        "backfill": "Give documents that are there a fingerprint.",
-        "reconcile": "Make groups of near-duplicates right.",
+        "check": "Report whether lookups in an index work.",
+        "backfill": "Add fingerprints to documents already in an index.",
+        "reconcile": "Rewrite group fields that disagree with the rule.",
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
-        "remove": "Take the fields out of an index again.",
+        "remove": "Remove the fields from an index.",
     },
     "Match quality": {
         "evaluate": "Measure recall and precision on known pairs.",
-        "explain": "Say why two texts are near-duplicates, or not.",
-        "doctor": "Examine an index, and say what to do.",
+        "explain": "Explain why two texts are near-duplicates, or not.",
+        "doctor": "Examine the fingerprints of an index.",
         "tune": "Recommend a preset for the texts of an index.",
     },
     "Without a server of your own": {
@@ -61,17 +62,17 @@ Every command with its one line of help, by section. The module of a command is 
 
 FAILED = 1
 USAGE = 2
-# As a shell counts a process that a signal ended: 128 and the number of SIGINT, or of SIGPIPE.
+# What a shell reports for a process that a signal ended: 128 plus the number of SIGINT, or of SIGPIPE.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-# Their warnings about a failed request would stand above the one line that we print about it.
+# These loggers warn about a failed request, which the one line of ours describes already.
 _NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
 
 
 class Application(click.Group):
     """
-    The group of all commands: loads them late, and turns every end into an exit code.
+    The group of all commands. It imports a command when it is used, and turns each way to end into an exit code.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
@@ -79,20 +80,20 @@ class Application(click.Group):
         return [name for commands in SECTIONS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name, importing its module."""
+        """Import and return the command of that name."""
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the commands by section, without importing any."""
+        """Write the commands by section, without importing them."""
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """Run, and exit with 0, 1 (failed), 2 (usage), 130 (interrupted) or 141 (nobody reads the output)."""
+        """Run, and exit with 0, 1 (failed), 2 (usage), 130 (interrupted) or 141 (the output was closed)."""
         _prepare_process()
         try:
             result = super().main(*args, **{**extra, "standalone_mode": False})
@@ -107,7 +108,7 @@ class Application(click.Group):
         sys.exit(result if isinstance(result, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command chosen; an error becomes one line on stderr."""
+        """Run the chosen command; an error becomes one line on stderr."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -126,7 +127,7 @@ class Application(click.Group):
 
 def _prepare_process() -> None:
     for stream in (sys.stdout, sys.stderr):
-        # A lone surrogate in a text must not end the program; in JSON the backslash form is even the right one.
+        # A lone surrogate in a text must not end the program; in JSON the backslash form is correct.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     for name in _NOISY_LOGGERS:
@@ -136,13 +137,13 @@ def _prepare_process() -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    # Deprecations are for the developers of this program; what a server warns of is for its user.
+    # Deprecations are for the developers of this program; warnings of a server are for its user.
     if not issubclass(category, (DeprecationWarning, PendingDeprecationWarning)):
         warn(str(message))
 
 
 def _forget_output() -> None:
-    # What is still buffered would fail once more when Python closes the stream.
+    # Python writes what is still buffered when it closes the stream, and that would fail again.
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
@@ -152,14 +153,14 @@ def _forget_output() -> None:
 @click.group(
     cls=Application,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Server and login are taken from ES_SIMHASH_URL, ES_SIMHASH_API_KEY or ES_SIMHASH_USER and "
-    "ES_SIMHASH_PASSWORD, ES_SIMHASH_CA_FILE and ES_SIMHASH_PRODUCT. 'es-simhash COMMAND --help' tells more.",
+    epilog="Server and login come from the environment: ES_SIMHASH_URL; ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or "
+    "ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FILE; ES_SIMHASH_PRODUCT. Each command has help: es-simhash COMMAND --help",
 )
 @click.version_option(__version__, prog_name="es-simhash", message="%(prog)s %(version)s")
 def app() -> None:
     """
     Exact near-duplicate search for Elasticsearch and OpenSearch.
 
-    A document's text becomes a 64-bit SimHash fingerprint in four keyword fields; near-duplicates are the documents
-    whose fingerprints differ in few bits, and every one of them is found. See it work: es-simhash demo
+    The text of a document becomes a 64-bit SimHash fingerprint, stored in keyword fields. Near-duplicates are the
+    documents whose fingerprints differ in few bits; a lookup finds all of them. To see it work: es-simhash demo
     """

@@ -1,7 +1,8 @@
 """
-An exception as one line that says what failed, and what to do.
+An exception as one line that says what failed, and what to do on the command line.
 
-Knows the exceptions of both search clients by the names of their classes, so that neither has to be imported.
+Reads the data of our errors, and what servers say; never a sentence of ours. The exceptions of both search clients are
+known by the names of their classes, so that neither client has to be imported.
 """
 
 from __future__ import annotations
@@ -9,13 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, SimHashError, shorten
+from es_simhash.errors import IncompleteSearchError, SchemeError, SimHashError, shorten
 from es_simhash.flows.protocol import error_text, status_of
 
 __all__ = ["describe"]
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 _LONGEST = 500
+_READ_MAPPING = "indices:admin/mappings/get"
+
+# A word of a client's message about a connection, and what it means in plain words.
+_CAUSES = {
+    "refused": "connection refused",
+    "Name or service not known": "no such host",
+    "Failed to resolve": "no such host",
+    "Temporary failure in name resolution": "the name of the host cannot be resolved",
+    "CERTIFICATE_VERIFY_FAILED": "nobody it trusts signed it, or it is for another host",
+    "WRONG_VERSION_NUMBER": "the server does not speak TLS",
+}
 
 
 def describe(error: BaseException, *, url: str | None = None) -> str:
@@ -24,9 +36,9 @@ def describe(error: BaseException, *, url: str | None = None) -> str:
 
     Args:
         error:
-            Whatever ended a command, or one part of its work.
+            What ended a command, or one part of its work.
         url:
-            The server spoken to, for the message.
+            Address of the server without a login, for the message.
     """
     return _one_line(_describe(error, url or "the server"))
 
@@ -39,8 +51,14 @@ def _one_line(text: str) -> str:
 def _describe(error: BaseException, server: str) -> str:
     if isinstance(error, IncompleteSearchError) and error.reasons:
         return (
-            f"near-duplicates may be missing: {'; '.join(error.reasons)}: check the index name and the server's "
-            "health, then ask again"
+            f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
+            "server's health, and try again"
+        )
+    if isinstance(error, SchemeError) and error.missing_file:
+        option = error.missing_file.replace("_", "-")
+        return (
+            f"scheme {error.scheme} needs the {error.missing_file} with digest sha256:{error.digest}: pass --{option} "
+            "PATH with that file"
         )
     if isinstance(error, SimHashError):
         return str(error)
@@ -49,10 +67,10 @@ def _describe(error: BaseException, server: str) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
     if isinstance(error, MemoryError):
-        return "there is not enough memory: give less text at once"
+        return "not enough memory: pass less text at once"
     return (
-        f"unexpected {type(error).__name__}: {error} (this is a fault of es-simhash: set ES_SIMHASH_DEBUG=1 to see "
-        "where, and report it)"
+        f"unexpected {type(error).__name__}: {error} (this is a bug of es-simhash: set ES_SIMHASH_DEBUG=1 to see where "
+        "it happens, and report it)"
     )
 
 
@@ -60,18 +78,18 @@ def _describe_client_error(error: BaseException, server: str) -> str:
     names = {cls.__name__ for cls in type(error).__mro__}
     status = status_of(error)
     if "UnsupportedProductError" in names:
-        return f"{server} is no Elasticsearch: leave --product out, or give --product opensearch"
+        return f"{server} is not an Elasticsearch: leave --product out, or pass --product opensearch"
     if names & {"TlsError", "SSLError"}:
         return (
-            f"{server} does not prove who it is: {_cause(error)}; set ES_SIMHASH_CA_FILE to the certificate of its "
-            "authority, or see whether the URL should begin with http://"
+            f"the TLS certificate of {server} could not be verified: {_cause(error)}; set ES_SIMHASH_CA_FILE to the "
+            "certificate of its authority, or check whether the URL should begin with http://"
         )
     if "ConnectionTimeout" in names:
-        return f"{server} did not answer in time: see whether it is overloaded, or give a larger --timeout"
+        return f"{server} did not answer in time: check whether it is overloaded, or pass a larger --timeout"
     if status is None:
         return (
-            f"cannot reach {server}: {_cause(error)}; start the server, or give its address by --url or ES_SIMHASH_URL "
-            "(a local one: es-simhash serve)"
+            f"cannot reach {server}: {_cause(error)}; start the server, or pass its address by --url or ES_SIMHASH_URL "
+            "(es-simhash serve starts a local one)"
         )
     return _describe_status(error, status, server)
 
@@ -88,26 +106,25 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
     if "resource_already_exists_exception" in text:
         return f"{reason}: choose another name, or add the fields to it with es-simhash create --existing"
     if "cluster_block_exception" in text:
-        return f"{reason}: the index is blocked (read-only, or the disk is full); lift the block and try again"
+        return f"{reason}: the index is blocked (read-only, or the disk is full); remove the block and try again"
     if status == 401:
         return (
             f"{server} refuses the login (401): set ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY, "
-            "to ones that are right"
+            "to a login that is valid"
         )
     if status == 403:
-        ways = "use a login with rights on the index"
-        if any("pass scheme=" in note for note in getattr(error, "__notes__", ())):
-            ways += ", or give --scheme to search without reading the mapping"
-        return f"{server} does not allow this (403): {reason}; {ways}"
+        # Both products name the right that is missing; a lookup can do without this one.
+        way = ", or pass --scheme to search without reading the mapping" if _READ_MAPPING in text else ""
+        return f"{server} does not allow this (403): {reason}; use a login with rights on the index{way}"
     if "index_not_found_exception" in text:
-        return f"{reason}: check the name, or create it with es-simhash create"
+        return f"{reason}: check the name, or create the index with es-simhash create"
     if status == 429 or status >= 500:
         return f"{server} cannot serve this now ({status}): {reason}; try again when it is less busy, or see its log"
     return f"{server} refused the request ({status}): {reason}"
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the server said, as type and reason where it says so."""
+    """Return the type and reason that the server gave, where it gave any."""
     body: Any = getattr(error, "body", None)
     if body is None:
         body = getattr(error, "info", None)
@@ -124,14 +141,4 @@ def _cause(error: BaseException) -> str:
     # opensearch-py: (status, message, the exception behind it).
     if not isinstance(message, str) or message == "N/A":
         message = str(error.args[1] if len(error.args) > 1 else error)
-    for word, plain in (
-        ("refused", "connection refused"),
-        ("Name or service not known", "no such host"),
-        ("Failed to resolve", "no such host"),
-        ("Temporary failure in name resolution", "the host's name cannot be resolved"),
-        ("CERTIFICATE_VERIFY_FAILED", "its certificate cannot be verified"),
-        ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
-    ):
-        if word in message:
-            return plain
-    return message
+    return next((plain for word, plain in _CAUSES.items() if word in message), message)

@@ -1,35 +1,46 @@
 """
-Options that the commands about groups share; no command is here.
+Options of the commands that group documents. No command is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.index.grouping.rule import RULES
 
-__all__ = ["grouping_options"]
+__all__ = ["grouping"]
 
 _T = TypeVar("_T")
 
 
-def grouping_options(command: Callable[..., _T]) -> Callable[..., _T]:
+def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
     """
-    Add ``--rule`` and ``--canonical``, both ``None`` where they are not given.
+    Add ``--max-distance``, ``--rule`` and ``--canonical``.
+
+    The command gets them as ``grouping``: the arguments that the methods of the client take, ``None`` for an option
+    that is not given.
     """
-    decorate: Any = click.option(
+
+    @options.max_distance
+    @click.option(
         "--rule",
         type=click.Choice(RULES),
-        help="star: each duplicate is within the distance of its canonical; connected: chains count. "
-        "Default: what the index records, else star.",
+        help="star: each duplicate is within the distance of its canonical; connected: chains of near-duplicates "
+        "make one group. Default: what the index records, else star.",
     )
-    decorate_too: Any = click.option(
+    @click.option(
         "--canonical",
         metavar="ORDER",
         help="Which document stands for its group: id (the smallest), longest, a date or number FIELD (the earliest), "
         "or -FIELD (the latest). Default: what the index records, else id.",
     )
-    return decorate(decorate_too(command))  # type: ignore[no-any-return]
+    @wraps(command)
+    def with_grouping(*, max_distance: int | None, rule: str | None, canonical: str | None, **rest: Any) -> _T:
+        return command(grouping={"max_distance": max_distance, "rule": rule, "canonical": canonical}, **rest)
+
+    return with_grouping

@@ -1,5 +1,5 @@
 """
-A command with a manual entry: its help ends with examples, and ``docs/cli.md`` shows the same ones.
+A command whose help ends with examples; ``docs/cli.md`` shows the same ones.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = ["Manual"]
 
 class Manual(click.Command):
     """
-    A command that brings examples of its use.
+    A command with examples of its use.
 
     Args:
         examples:
-            Lines of a shell, each a whole example.
+            Command lines, each a complete example.
         settings:
             As for ``click.Command``.
     """
@@ -28,7 +28,7 @@ class Manual(click.Command):
         self.examples = tuple(examples)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
-        """Write the examples, each on a line of its own, never wrapped, so that they can be copied."""
+        """Write each example on one line, so that it can be copied."""
         with formatter.section("Examples"):
             for example in self.examples:
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")

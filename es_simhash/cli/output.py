@@ -1,12 +1,15 @@
 """
 What the commands print: data on stdout, messages on stderr.
 
-Rich is imported where it is used: printing a fingerprint needs none of it. Nothing is decided here.
+Texts of users may hold anything: control characters that move the cursor, or direction marks that turn a line round.
+Whatever is printed for people goes through :func:`visible`, and JSON writes such characters as escapes. Rich is
+imported where it is used, because most commands do not need it. No command is here.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,35 +19,76 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["console", "count", "error", "note", "print_json", "print_line", "print_table", "show", "warn"]
+__all__ = [
+    "console",
+    "count",
+    "error",
+    "note",
+    "print_failures",
+    "print_json",
+    "print_line",
+    "print_table",
+    "print_text",
+    "show",
+    "to_json",
+    "visible",
+    "warn",
+]
 
+SHOWN_FAILURES = 10
 
-# Where nobody looks at a screen, a table may be wide: folded cells are hard to search.
+# Outside a terminal a table may be wide: a value that is folded over two lines is hard to search for.
 _PIPE_WIDTH = 400
+
+# C0 and C1 controls, line and paragraph separators, marks that change the direction of text, lone surrogates.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""
+    Return *text* with each character that could control a terminal as an escape, such as ``\x1b`` or ``\u202e``.
+    """
+    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """
+    Return *value* as JSON that is safe to show on a terminal: it means the same, with more escapes.
+    """
+    # A stdout that is not UTF-8 cannot print every character; JSON has escapes for those too.
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent)
+    # Outside strings JSON has none of these characters except the line breaks of an indent.
+    return _HIDDEN.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
     """
-    Print *value* as JSON: on one line, so that several are JSON Lines, or indented.
+    Print *value* as JSON: on one line, so that several values make JSON Lines, or indented.
     """
-    # A stdout in another encoding than UTF-8 cannot hold every character; JSON has escapes for that.
-    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print_line(json.dumps(value, ensure_ascii=not is_utf8, indent=indent))
+    print_text(to_json(value, indent=indent))
+
+
+def print_text(text: str) -> None:
+    """
+    Print *text* on stdout as it is; for text that comes from the program itself.
+    """
+    # click.echo would flush each line, which costs most of the time when there are a million lines.
+    sys.stdout.write(f"{text}\n")
 
 
 def print_line(text: str) -> None:
     """
     Print one line on stdout.
     """
-    # Not click.echo: that flushes each line, which is most of the time where there are a million of them.
-    sys.stdout.write(f"{text}\n")
+    print_text(visible(text))
 
 
 def note(message: str) -> None:
     """
-    Print a message on stderr.
+    Print a message on stderr, on one line.
     """
-    click.echo(message, err=True)
+    click.echo(visible(message), err=True)
 
 
 def warn(message: str) -> None:
@@ -61,6 +105,26 @@ def error(message: str) -> None:
     note(f"error: {message}")
 
 
+def print_failures(failures: Sequence[object], *, total: int | None = None, advice: str = "run it again") -> None:
+    """
+    Print the first failures as errors, and how many more there are.
+
+    Args:
+        failures:
+            The failures, or the first of them.
+        total:
+            Number of all failures; by default *failures* are all.
+        advice:
+            What to do about those that are not shown.
+    """
+    shown = failures[:SHOWN_FAILURES]
+    for each in shown:
+        error(str(each))
+    rest = (len(failures) if total is None else total) - len(shown)
+    if rest > 0:
+        error(f"and {rest:,} more: {advice}")
+
+
 def count(number: int, noun: str) -> str:
     """
     Return a number with its noun: ``1 document``, ``12,345 documents``.
@@ -70,7 +134,7 @@ def count(number: int, noun: str) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """
-    Return a rich console on stdout or stderr that leaves the texts of users as they are.
+    Return a rich console on stdout or stderr that does not read markup in the texts of users.
     """
     from rich.console import Console  # noqa: PLC0415 -- see above
 
@@ -79,17 +143,18 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """
-    Print a table; columns whose name begins with ``#`` are numbers. Long values are folded, never cut.
+    Print a table. A column whose name begins with ``#`` holds numbers. Long values are folded, never cut.
     """
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, title=title and visible(title), title_justify="left", pad_edge=False)
     for name in columns:
-        table.add_column(name.removeprefix("#"), justify="right" if name.startswith("#") else "left", overflow="fold")
+        justify: Any = "right" if name.startswith("#") else "left"
+        table.add_column(visible(name.removeprefix("#")), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(str(value).encode("utf-8", "replace").decode()) for value in row))
+        table.add_row(*(Text(visible(str(value))) for value in row))
     screen = console()
     if not screen.is_terminal:
         screen.width = _PIPE_WIDTH

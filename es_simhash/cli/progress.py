@@ -1,5 +1,5 @@
 """
-How far a long command is: a bar on stderr with rate and time left.
+Progress of a long command: a bar on stderr with rate and time left.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _STEP_SECONDS = 0.1
 
 class Tracker:
     """
-    A bar on stderr, as a context manager; where stderr is no terminal, nothing.
+    A progress bar on stderr, as a context manager. Shows nothing if stderr is not a terminal.
 
     Args:
         description:
-            What is being done.
+            What the command is doing.
         total:
-            The whole work, in bytes; ``None`` where it is not known.
+            All the work, in bytes or documents; ``None`` if it is not known yet.
     """
 
     def __init__(self, description: str, *, total: int | None) -> None:
@@ -51,7 +51,7 @@ class Tracker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._progress.disable:  # rich 13 ends one that was never shown with an empty line
+        if not self._progress.disable:  # rich 13 prints an empty line for a bar that was never shown
             self._progress.stop()
 
     @property
@@ -59,12 +59,14 @@ class Tracker:
         """Seconds since the start."""
         return time.monotonic() - self._started
 
-    def advance(self, documents: int, *, completed: int) -> None:
+    def advance(self, documents: int, *, completed: int, total: int | None = None) -> None:
         """
-        Count *documents* more, and show that *completed* bytes of the total are done; seldom enough to cost nothing.
+        Count *documents* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds.
         """
         self.documents += documents
         if time.monotonic() - self._shown >= _STEP_SECONDS:
             self._shown = time.monotonic()
-            rate = self.documents / self.seconds
-            self._progress.update(self._task, completed=completed, documents=f"{self.documents:,}", rate=f"{rate:,.0f}")
+            rate = f"{self.documents / self.seconds:,.0f}"
+            self._progress.update(
+                self._task, completed=completed, total=total, documents=f"{self.documents:,}", rate=rate
+            )

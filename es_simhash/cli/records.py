@@ -1,8 +1,8 @@
 """
-Documents from files: JSON Lines and CSV, plain or gzip, and the same from stdin; one at a time, in constant memory.
+Documents from files and stdin: JSON Lines and CSV, plain or gzip, one at a time, in constant memory.
 
-A line that cannot be read is told as such and does not keep the next one from being read. What is done with the
-documents is the commands' business.
+A line that cannot be read becomes a record with a reason, and the next line is read. What happens to the documents is
+decided by the commands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Format = Literal["auto", "jsonl", "csv", "tsv"]
 
 LONGEST_LINE = 100 * 1024 * 1024
 """
-Bytes of one line that are held at once. No server takes a larger document by default (http.max_content_length).
+Longest line in bytes. No server accepts a larger document by default (http.max_content_length).
 """
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -40,15 +40,15 @@ _BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 @dataclass(frozen=True, slots=True)
 class Record:
     """
-    One document of a file, or one line of it that is none.
+    One document of a file, or one line that is not a document.
 
     Attributes:
         file:
-            Name of the file; ``-`` for stdin.
+            Name of the file; ``-`` is stdin.
         line:
-            Number of the line that it ends on, from 1.
+            Number of its last line, from 1.
         value:
-            What the line holds: a JSON value, or a row of a CSV file as a dict. ``None`` if it cannot be read.
+            The JSON value of the line, or the row of a CSV file as a dict. ``None`` if it cannot be read.
         reason:
             Why it cannot be read, else ``None``.
     """
@@ -60,19 +60,19 @@ class Record:
 
     @property
     def place(self) -> str:
-        """Where it stands, for a message."""
+        """File and line, for a message."""
         return f"{'stdin' if self.file == STDIN else self.file} line {self.line}"
 
 
 class Reader:
     """
-    Reads files one after the other.
+    Reads one file after another.
 
     Args:
         files:
             Paths; ``-`` is stdin.
         format:
-            How they are written; ``"auto"`` goes by the name, and takes what has none to be JSON Lines.
+            Format of the files; ``"auto"`` goes by the name, and means JSON Lines for any other name.
     """
 
     def __init__(self, files: Sequence[str], *, format: Format = "auto") -> None:
@@ -83,7 +83,7 @@ class Reader:
 
     @property
     def total(self) -> int | None:
-        """Bytes of all files together, compressed as they are; ``None`` where that is not known."""
+        """Size of all files together in bytes, as stored; ``None`` if it is not known."""
         paths = [Path(name) for name in self._files if name != STDIN]
         is_known = len(paths) == len(self._files) and all(path.is_file() for path in paths)
         return sum(path.stat().st_size for path in paths) if is_known else None
@@ -99,7 +99,7 @@ class Reader:
                 raw = sys.stdin.buffer if name == STDIN else stack.enter_context(Path(name).open("rb"))
                 self._raw = raw
                 stack.callback(self._finish)
-                # gzip is told by its first bytes, so that it works for stdin and under any name.
+                # The first bytes show gzip, so that it works for stdin and for any name.
                 is_gzip = isinstance(raw, io.BufferedReader) and raw.peek(2)[:2] == b"\x1f\x8b"
                 content: IO[bytes] | gzip.GzipFile = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
                 yield from _read(name, content, _format_of(name, self._format))
@@ -123,11 +123,13 @@ def _read(name: str, content: IO[bytes] | gzip.GzipFile, format_: str) -> Iterat
         else:
             yield from _rows(lines, _DELIMITERS[format_])
     except _BROKEN_GZIP as error:
-        yield Record(name, lines.number + 1, reason=f"the rest of the file is lost, its gzip data are broken ({error})")
+        yield Record(
+            name, lines.number + 1, reason=f"the rest of the file cannot be read: its gzip data are broken ({error})"
+        )
 
 
 class _Lines:
-    """The lines of a file as text, with their numbers; a line too long or not UTF-8 is passed over and noted."""
+    """The lines of a file as text, with numbers. A line that is too long or not UTF-8 is empty and has a fault."""
 
     def __init__(self, name: str, content: IO[bytes] | gzip.GzipFile) -> None:
         self.name = name
@@ -153,7 +155,7 @@ class _Lines:
                 yield ""
 
     def take_fault(self) -> str | None:
-        """Return what was wrong with the line just read, once."""
+        """Return the fault of the line that was just read, and clear it."""
         fault, self.fault = self.fault, None
         return fault
 
@@ -169,13 +171,13 @@ def _json_lines(lines: _Lines) -> Iterator[Record]:
 def _parse(name: str, number: int, text: str) -> Record:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
-        # Only an escape can have made half a character; looking for one costs far less than encoding every line.
+        # Only an escape can make half a character; searching for one is much cheaper than encoding every line.
         if _MAYBE_SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
         return Record(name, number, value)
     except UnicodeEncodeError:
-        # OpenSearch refuses such a document, and Elasticsearch gives it back as bytes that are no UTF-8.
-        return Record(name, number, reason="not usable JSON: half a character (a lone surrogate) is in it")
+        # OpenSearch refuses such a document, and Elasticsearch returns it as bytes that are not UTF-8.
+        return Record(name, number, reason="not usable JSON: it has half a character (a lone surrogate)")
     except RecursionError:
         return Record(name, number, reason="not usable JSON: nested too deeply")
     except json.JSONDecodeError as error:
@@ -185,14 +187,14 @@ def _parse(name: str, number: int, text: str) -> Record:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    # Python reads NaN and Infinity, but no server does: one of them would cost the whole bulk request.
+    # Python reads NaN and Infinity. A server does not: it would refuse the whole bulk request.
     raise InvalidInputError(f"{name} is not a JSON number")
 
 
 def _rows(lines: _Lines, delimiter: str) -> Iterator[Record]:
-    # Global to the process, which is ours; the default of 128 KiB is less than many a text.
+    # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
     csv.field_size_limit(LONGEST_LINE)
-    # A quote that is never closed would otherwise take the rest of the file as one field, silently.
+    # Without strict, a quote that is never closed would make the rest of the file one field.
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
@@ -216,13 +218,13 @@ def _rows(lines: _Lines, delimiter: str) -> Iterator[Record]:
             reason = f"{len(row)} fields where the header has {len(header)}"
             yield Record(lines.name, lines.number, reason=reason)
         else:
-            # An empty cell is a value that is not there: no server takes "" for a number or a date.
+            # An empty cell is a missing value: no server accepts "" as a number or a date.
             yield Record(lines.name, lines.number, {key: value or None for key, value in zip(header, row, strict=True)})
 
 
 def _header_fault(header: Sequence[str]) -> str | None:
     if not all(name.strip() for name in header):
-        return f"the header {shorten(list(header))} has a column without a name, so the file is left out"
+        return f"the header {shorten(list(header))} has a column without a name, so the file is skipped"
     if len(set(header)) < len(header):
-        return f"the header {shorten(list(header))} names a column twice, so the file is left out"
+        return f"the header {shorten(list(header))} names a column twice, so the file is skipped"
     return None

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, shorten
 
-__all__ = ["STDIN", "decode", "read_lines", "read_text"]
+__all__ = ["STDIN", "decode", "read_lines", "read_text", "read_text_argument"]
 
 STDIN = "-"
 
@@ -23,7 +23,7 @@ def decode(data: bytes, name: str) -> str:
     Return *data* as text.
 
     Raises:
-        InvalidInputError: If it is not UTF-8; the message says where.
+        InvalidInputError: If it is not UTF-8; the message names the place.
     """
     try:
         return data.decode("utf-8-sig")
@@ -33,13 +33,27 @@ def decode(data: bytes, name: str) -> str:
         ) from error
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str) -> str:
     """
-    Return the whole text of a file, or of stdin where *path* is ``-``.
+    Return the whole text of a file, or of stdin if *path* is ``-``.
+
+    Raises:
+        InvalidInputError: If there is no such file, or it is not UTF-8.
     """
-    if str(path) == STDIN:
+    if path == STDIN:
         return decode(sys.stdin.buffer.read(), "stdin")
-    return decode(Path(path).read_bytes(), str(path))
+    if not Path(path).is_file():
+        raise InvalidInputError(f"{shorten(path)} is not a file: give the path of a text")
+    return decode(Path(path).read_bytes(), path)
+
+
+def read_text_argument(text: str | None, file: str | None) -> str:
+    """
+    Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given.
+    """
+    if file is not None:
+        return read_text(file)
+    return read_text(STDIN) if text == STDIN else text or ""
 
 
 def read_lines(stream: BinaryIO) -> Iterator[str]:

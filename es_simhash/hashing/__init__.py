@@ -23,7 +23,8 @@ from es_simhash.hashing.charikar import (
     to_hex,
 )
 from es_simhash.hashing.compute import fingerprint, fingerprint_array, fingerprint_features, fingerprints
-from es_simhash.hashing.scheme import DEFAULT_SCHEME, Scheme, get_scheme, schemes
+from es_simhash.hashing.registry import DEFAULT_SCHEME, get_scheme, schemes
+from es_simhash.hashing.scheme import Scheme
 
 __all__ = [
     "BLOCKS",

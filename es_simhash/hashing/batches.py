@@ -15,17 +15,16 @@ from es_simhash.hashing import kernels, shingles
 from es_simhash.hashing.features import caller_features, word_extractor
 from es_simhash.hashing.hashes import hash_features
 from es_simhash.hashing.preprocess import preprocessor
+from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from es_simhash.hashing.scheme import Scheme
-
     Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
 
-__all__ = ["fold_all", "fold_features"]
+__all__ = ["fingerprint_list", "fold_all", "fold_features"]
 
 # Characters worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
 _BATCH_CHARACTERS = 1 << 16
@@ -47,6 +46,14 @@ def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
         batch = texts[part] if prepare is None else [prepare(text) for text in texts[part]]
         values[part], known[part] = fold(batch)
     return values, known
+
+
+def fingerprint_list(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
+    """
+    Return the fingerprint of each of *texts*; ``None`` for a text without features.
+    """
+    values, known = fold_all(texts, scheme)
+    return [value if exists else None for value, exists in zip(values.tolist(), known.tolist(), strict=True)]
 
 
 def fold_features(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing.scheme import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.hashing.registry import DEFAULT_SCHEME, get_scheme
+from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,13 +80,15 @@ def fingerprints(
         >>> fingerprints(["", "?!"])
         [None, None]
     """
-    if workers is not None:
-        from es_simhash.hashing.pool import FingerprintPool  # noqa: PLC0415 - imports this module
+    resolved = _text_scheme(scheme)
+    if workers is None:
+        from es_simhash.hashing import batches  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
-        with FingerprintPool(_text_scheme(scheme), workers=workers) as pool:
-            return pool.compute(_checked(texts))
-    values, known = fingerprint_array(texts, scheme=scheme)
-    return [value if exists else None for value, exists in zip(values.tolist(), known.tolist(), strict=True)]
+        return batches.fingerprint_list(_checked(texts), resolved)
+    from es_simhash.hashing.pool import FingerprintPool  # noqa: PLC0415 - loads threads and processes
+
+    with FingerprintPool(resolved, workers=workers) as pool:
+        return pool.compute(_checked(texts))
 
 
 def fingerprint_array(
@@ -102,7 +105,7 @@ def fingerprint_array(
         TypeError: If *texts* is a string, or one of them is not a string.
         SchemeError: As :func:`fingerprint`.
     """
-    from es_simhash.hashing import batches  # noqa: PLC0415 - numpy takes longer to load than all the rest
+    from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprints
 
     return batches.fold_all(_checked(texts), _text_scheme(scheme))
 
@@ -137,7 +140,7 @@ def fingerprint_features(
         >>> fingerprint_features([]) is None
         True
     """
-    from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprint_array
+    from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprints
 
     resolved = get_scheme(scheme)
     if resolved.name != "weighted":

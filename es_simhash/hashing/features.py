@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing.characters import normalise_text, normalise_texts
+from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.scripts import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["ONE", "caller_features", "repeat_weight", "split_words", "word_extractor"]
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError, shorten
-
-if TYPE_CHECKING:
-    from es_simhash.hashing.scheme import Scheme
+from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["digest_of", "file_digest", "read_file", "scheme_file"]
 
@@ -64,7 +61,10 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
     if path is None:
         raise SchemeError(
             f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: "
-            f'pass get_scheme("{scheme.name}", {purpose}=PATH) with that file'
+            f'pass get_scheme("{scheme.name}", {purpose}=PATH) with that file',
+            missing_file=purpose,
+            scheme=scheme.id,
+            digest=digest,
         )
     content = read_file(path, purpose=purpose)
     found = digest_of(content)

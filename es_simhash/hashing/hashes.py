@@ -1,10 +1,10 @@
 """
-The named 64-bit hashes of features: of bytes one at a time, and of fixed-size windows of code points in arrays.
+The named 64-bit hashes of features, one feature at a time; ``shingle_runs.py`` hashes runs of code points in arrays.
 
 Seeds and byte order are pinned, so that a hash is the same on every machine:
 
 =========  =========================================================================================
-xxh3_64    XXH3 with the default secret; the seed is XXH3's own. Windows of code points are hashed in arrays.
+xxh3_64    XXH3 with the default secret; the seed is XXH3's own. Equal on both paths.
 xxh64      XXH64; the seed is XXH64's own.
 fnv1a_64   FNV-1a with its usual offset basis, to which the seed is added by exclusive or.
 md5        The last 8 bytes of the MD5 digest, big-endian (its low 64 bits); a seed other than 0 is hashed first,

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError, shorten
 from es_simhash.hashing.files import scheme_file
+from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.segment import jieba_file, segmenter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["AUTO_TOP", "keyword_extractor", "rank_words", "text_rank"]
 

@@ -20,6 +20,7 @@ __all__ = [
     "MAX_TOP",
     "WEIGHTINGS",
     "check_parameters",
+    "check_version",
     "defaults_of",
     "file_parameters_of",
     "known_versions",
@@ -86,6 +87,18 @@ def known_versions() -> list[tuple[str, int]]:
     Return name and version of every scheme, sorted.
     """
     return sorted(_PARAMETERS)
+
+
+def check_version(name: str, version: int) -> None:
+    """
+    Check that a scheme of this name and version is known.
+
+    Raises:
+        SchemeError: If it is not.
+    """
+    if (name, version) not in _PARAMETERS:
+        known = ", ".join(f"{each}-{number}" for each, number in known_versions())
+        raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
 
 
 def defaults_of(name: str, version: int) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """
 Fingerprints beside the caller: in a thread, or in several processes once there is enough to do.
 
-The bits are those of :func:`es_simhash.hashing.fingerprints`. Which texts, and when, is the caller's business. One
-thread lets a caller wait for a server meanwhile; more would not do, since segmenting, counting and much of what arrays
-do hold Python's lock.
+The bits are those of :func:`es_simhash.hashing.fingerprints`. Callers decide which texts are computed, and when. One
+thread lets a caller wait for a server meanwhile. More threads would not be faster, because segmenting, counting and
+much of the work on arrays keep Python's lock.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,13 +21,14 @@ from typing import TYPE_CHECKING, Self
 
 from es_simhash.errors import InvalidInputError, WorkerError
 from es_simhash.hashing.charikar import check_integer
-from es_simhash.hashing.compute import fingerprints
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 __all__ = ["FingerprintPool", "Pending", "check_workers", "split_texts"]
+
+logger = logging.getLogger("es_simhash")
 
 # Starting processes costs a second or two: as much as this many characters take one process.
 ENOUGH_CHARACTERS = 4_000_000
@@ -46,6 +49,21 @@ def check_workers(workers: int | None) -> int:
     number = 0 if workers is None else check_integer("workers", workers)
     if workers is not None and number < 1:
         raise InvalidInputError(f"workers {number} is too small: give 1 or more, or None for none")
+    return number
+
+
+def usable_workers(workers: int | None) -> int:
+    """
+    Return :func:`check_workers`, but 0 in a daemonic process: Python forbids it to start others.
+    """
+    number = check_workers(workers)
+    # A process that multiprocessing started has loaded this module; the import would cost all others some time.
+    module = sys.modules.get("multiprocessing.process")
+    if number and module is not None and module.current_process().daemon:
+        logger.warning(
+            "workers=%d has no effect in a daemonic process, which may not start others: it computes alone", number
+        )
+        return 0
     return number
 
 
@@ -97,7 +115,8 @@ class FingerprintPool:
         scheme:
             The scheme.
         workers:
-            Number of processes; ``None`` starts none.
+            Number of processes; ``None`` starts none. A daemonic process (a worker of ``multiprocessing.Pool``) may
+            not start any: it computes the fingerprints itself, and a warning is logged.
         thread:
             Whether, without processes, a thread works on all batches but the first.
 
@@ -109,7 +128,7 @@ class FingerprintPool:
     def __init__(self, scheme: Scheme, *, workers: int | None = None, thread: bool = False) -> None:
         self._scheme = scheme
         self._has_thread = thread
-        self._workers = check_workers(workers)
+        self._workers = usable_workers(workers)
         self._characters = 0
         self._executor: ProcessPoolExecutor | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -142,7 +161,7 @@ class FingerprintPool:
             WorkerError: If a process ended before its work was done.
         """
         if self._workers == 1 or not self._is_enough(texts):
-            return fingerprints(texts, scheme=self._scheme)
+            return _fingerprints(texts, self._scheme)
         found: list[int | None] = []
         waiting: deque[Pending] = deque()
         for part in split_texts(texts):
@@ -165,11 +184,11 @@ class FingerprintPool:
         if self._is_enough(texts):
             return self._send(list(split_texts(texts)))
         if self._has_thread and not self._is_first:
-            return Pending([self._own_thread().submit(fingerprints, texts, scheme=self._scheme)])
+            return Pending([self._own_thread().submit(_fingerprints, texts, self._scheme)])
         self._is_first = False
         done: Future[list[int | None]] = Future()
         try:
-            done.set_result(fingerprints(texts, scheme=self._scheme))
+            done.set_result(_fingerprints(texts, self._scheme))
         except Exception as error:  # noqa: BLE001 -- raised where the result is asked for, as a process's would be
             done.set_exception(error)
         return Pending([done])
@@ -217,10 +236,16 @@ class FingerprintPool:
                 raise _worker_error() from error
 
 
+def _fingerprints(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
+    from es_simhash.hashing.batches import fingerprint_list  # noqa: PLC0415 -- loads numpy
+
+    return fingerprint_list(texts, scheme)
+
+
 def _worker_error() -> WorkerError:
     return WorkerError(
         "a process that computes fingerprints ended before its work was done (killed, or out of memory?): use fewer "
-        "workers; in a script, begin work below `if __name__ == '__main__':`, since each process imports the script"
+        "workers; a script must begin its work below `if __name__ == '__main__':`, because each process imports it"
     )
 
 
@@ -247,4 +272,4 @@ def _end_with(sentinel: int) -> None:
 
 
 def _compute(texts: Sequence[str]) -> list[int | None]:
-    return fingerprints(texts, scheme=_scheme)
+    return _fingerprints(texts, _scheme)

@@ -1,8 +1,8 @@
 """
 Optional steps before a text is turned into features: HTML to text, traditional to simplified Chinese.
 
-Done by kept libraries of the extra ``preprocess``. Their versions are recorded in the scheme, because another version
-may cut or convert differently and so change bits.
+Libraries of the extra ``preprocess`` do the work. Their versions are recorded in the scheme (``libraries.py``), because
+another version may cut or convert differently and so change bits.
 
 ``html``
     The text of an HTML page or fragment, by selectolax (Lexbor): scripts, styles, templates and comments out,
@@ -15,21 +15,16 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from es_simhash.errors import MissingDependencyError, SchemeError, shorten
+from es_simhash.errors import SchemeError
+from es_simhash.hashing.libraries import library_version
+from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from es_simhash.hashing.scheme import Scheme
-
-__all__ = ["STEPS", "installed_versions", "preprocessor"]
-
-_DISTRIBUTIONS = {"html": "selectolax", "t2s": "OpenCC"}
-
-STEPS = tuple(sorted(_DISTRIBUTIONS))
-"""The names of the steps."""
+__all__ = ["preprocessor"]
 
 _REMOVED = ["script", "style", "template", "noscript", "head"]
 _BLOCKS = (
@@ -38,42 +33,6 @@ _BLOCKS = (
 )
 # Both libraries hand the text to C as UTF-8, where NUL may end it and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-
-
-def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """
-    Return the versions of the libraries that *steps* need, by distribution name.
-
-    Args:
-        steps:
-            Names of steps, in order, each at most once.
-        known:
-            Versions already recorded; then nothing is looked up, only the names are checked.
-
-    Raises:
-        SchemeError: If a step is unknown or comes twice, or *known* lacks a library.
-        MissingDependencyError: If a library is not installed.
-    """
-    for step in steps:
-        if not isinstance(step, str) or step not in _DISTRIBUTIONS:
-            raise SchemeError(f"unknown preprocess step {shorten(step)}: give some of {', '.join(STEPS)}")
-    if len(set(steps)) < len(steps):
-        raise SchemeError(f"preprocess {shorten(list(steps))} names a step twice: once is enough")
-    names = [_DISTRIBUTIONS[step] for step in steps]
-    if known is not None:
-        if set(names) != set(known) or not all(isinstance(version, str) for version in known.values()):
-            raise SchemeError(f"preprocess {shorten(list(steps))} does not fit its libraries {shorten(dict(known))}")
-        return dict(known)
-    return {name: _version(name) for name in names}
-
-
-def _version(name: str) -> str:
-    import importlib.metadata  # noqa: PLC0415 - brings the e-mail package with it, a quarter of our import time
-
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise MissingDependencyError(f'{name} is not installed: pip install "es-simhash[preprocess]"') from error
 
 
 def preprocessor(scheme: Scheme) -> Callable[[str], str] | None:
@@ -87,7 +46,7 @@ def preprocessor(scheme: Scheme) -> Callable[[str], str] | None:
     if not scheme.preprocess:
         return None
     for name, version in scheme.libraries.items():
-        found = _version(name)
+        found = library_version(name)
         if found != version:
             raise SchemeError(
                 f"scheme {scheme.id} was made with {name} {version}, but {found} is installed: "

@@ -1,35 +1,30 @@
 """
-Schemes: everything that decides the bits of a fingerprint, frozen, named and versioned; and the registry of them.
+What a scheme is: everything that decides the bits of a fingerprint, frozen, named and versioned.
 
-A scheme holds no dictionary and loads nothing: it names files by digest, and remembers where they were found. How its
-parameters become features is told in ``features.py`` and ``keywords.py``.
+A scheme contains no dictionary and loads nothing: it names files by digest, and remembers where they were found.
+``registry.py`` makes schemes by name; ``shingles.py``, ``features.py`` and ``keywords.py`` turn a text into features by
+a scheme's parameters.
 
-A released version never changes its bits. What would change them is a new version, registered beside the old one.
+A released version never changes its bits. What would change them is a new version beside the old one.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import SchemeError, shorten
-from es_simhash.hashing.files import file_digest
-from es_simhash.hashing.parameters import check_parameters, defaults_of, file_parameters_of, known_versions
-from es_simhash.hashing.preprocess import installed_versions
+from es_simhash.hashing.libraries import installed_versions
+from es_simhash.hashing.parameters import check_parameters, check_version, defaults_of, file_parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["DEFAULT_SCHEME", "Scheme", "get_scheme", "schemes"]
+__all__ = ["Scheme", "sorted_items"]
 
-DEFAULT_SCHEME = "shingles"
-"""Name of the scheme that is used when none is given; docs/schemes.md has the measurements behind the choice."""
-
-_IDENTIFIER = re.compile(r"([a-z][a-z0-9_]*)(?:-([1-9][0-9]*))?")
+_UPGRADE = "upgrade es_simhash, or correct it"
 _KEYS = frozenset({"name", "version", "parameters", "preprocess", "libraries", "digests"})
 
 
@@ -150,7 +145,7 @@ class Scheme:
         unknown = sorted(map(str, data.keys() - _KEYS))
         if unknown:
             raise SchemeError(f"scheme {name}-{version} has unknown parts {', '.join(unknown)}: {_UPGRADE}")
-        _check_version(name, version)
+        check_version(name, version)
         parameters = check_parameters(name, version, _mapping(data, "parameters"))
         preprocess = data.get("preprocess", ())
         if not isinstance(preprocess, (list, tuple)):
@@ -164,102 +159,15 @@ class Scheme:
                 raise SchemeError(f"scheme {name}-{version} has a digest for unknown {shorten(key)}: {_UPGRADE}")
             if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
                 raise SchemeError(f"{shorten(digest)} is not a SHA-256 digest: give 64 lower-case hex digits")
-        return cls(name, version, _items(parameters), steps, _items(libraries), _items(digests))
+        return cls(name, version, sorted_items(parameters), steps, sorted_items(libraries), sorted_items(digests))
 
 
-_UPGRADE = "upgrade es_simhash, or correct it"
-
-
-def schemes() -> tuple[str, ...]:
+def sorted_items(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """
-    Return the ids of all schemes that this version knows, oldest version of each name first.
-
-    Examples:
-        >>> schemes()
-        ('keywords-1', 'shingles-1', 'shingles-2', 'weighted-1', 'words-1')
+    Return *mapping* as pairs in the order of their keys, so that equal mappings make equal schemes.
     """
-    return tuple(f"{name}-{version}" for name, version in known_versions())
-
-
-def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme:
-    """
-    Return a scheme by name or id, with parameters of the caller's choice.
-
-    Args:
-        scheme:
-            A name (``"shingles"``: its newest version), an id (``"shingles-1"``) or a :class:`Scheme`, whose
-            parameters are then the defaults.
-        **settings:
-            The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and, unless the caller
-            brings the features, ``preprocess``: a sequence of ``"html"`` and ``"t2s"``. ``keywords`` takes paths as
-            ``dictionary``, ``idf`` and ``stop_words``: they are read at once and become part of the scheme by
-            SHA-256.
-
-    Raises:
-        TypeError: If *scheme* is neither, or a parameter has the wrong type.
-        SchemeError: If the scheme or a parameter is unknown, a value cannot be used, or a file cannot be read or is
-            not the one that *scheme* names by digest.
-        MissingDependencyError: If ``preprocess`` needs a library that is not installed.
-
-    Examples:
-        >>> str(get_scheme("shingles")), str(get_scheme("words", size=3))
-        ('shingles-2', 'words-1(size=3)')
-    """
-    if isinstance(scheme, Scheme):
-        return _change(scheme, settings) if settings else scheme
-    if not isinstance(scheme, str):
-        raise TypeError(f"scheme must be a str or a Scheme, not {type(scheme).__name__}")
-    return _change(_by_id(scheme), settings) if settings else _by_id(scheme)
-
-
-@lru_cache(maxsize=64)
-def _by_id(identifier: str) -> Scheme:
-    match = _IDENTIFIER.fullmatch(identifier)
-    name = match[1] if match else identifier
-    versions = [version for known, version in known_versions() if known == name]
-    if not match or not versions:
-        raise SchemeError(f"unknown scheme {shorten(identifier)}: give one of {', '.join(schemes())}, or upgrade")
-    version = int(match[2]) if match[2] else max(versions)
-    _check_version(name, version)
-    return Scheme(name, version, _items(defaults_of(name, version)))
-
-
-def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
-    settings = dict(changes)
-    steps, libraries = scheme.preprocess, dict(scheme.libraries)
-    if "preprocess" in settings:
-        given = settings.pop("preprocess")
-        steps = (given,) if isinstance(given, str) else tuple(given or ())
-        if steps and scheme.name == "weighted":
-            raise SchemeError("scheme weighted takes features, not text: prepare the text before making the features")
-        libraries = installed_versions(steps)
-    digests, files = dict(scheme.digests), dict(scheme.files)
-    for key in file_parameters_of(scheme.name, scheme.version):
-        path = settings.pop(key, None)
-        if path is not None:
-            digest = file_digest(path, purpose=key)
-            if digests.get(key, digest) != digest:
-                raise SchemeError(
-                    f"{key} {shorten(str(path))} has digest sha256:{digest[:12]}…, but the scheme names "
-                    f"sha256:{digests[key][:12]}…: give the {key} that the scheme was made with"
-                )
-            digests[key], files[key] = digest, str(Path(path).resolve())
-    parameters = check_parameters(scheme.name, scheme.version, {**scheme.parameters, **settings})
-    return replace(
-        scheme,
-        _parameters=_items(parameters),
-        preprocess=steps,
-        _libraries=_items(libraries),
-        _digests=_items(digests),
-        _files=_items(files),
-    )
-
-
-def _check_version(name: str, version: int) -> None:
-    versions = [known_version for known, known_version in known_versions() if known == name]
-    if version not in versions:
-        known = ", ".join(schemes())
-        raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
+    pairs: Iterable[tuple[str, Any]] = mapping.items()
+    return tuple(sorted(pairs))
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -267,8 +175,3 @@ def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     if not hasattr(value, "keys"):
         raise SchemeError(f"{key} {shorten(value)} of a scheme must be a mapping")
     return dict(value)
-
-
-def _items(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    pairs: Iterable[tuple[str, Any]] = mapping.items()
-    return tuple(sorted(pairs))

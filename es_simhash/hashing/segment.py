@@ -29,12 +29,11 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing.fastcut import make_fast_cutter
 from es_simhash.hashing.files import digest_of, scheme_file
+from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
-
-    from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["Segmenter", "jieba_file", "segmenter"]
 

@@ -1,10 +1,10 @@
 """
-Hashes of all windows of code points of a text at once: XXH3 and FNV-1a in arrays, other hashes one by one.
+Hashes of all runs of code points of a text at once: XXH3 in arrays, other hashes one by one.
 
-The bytes of a window are its code points in UTF-32, little-endian, four bytes each. For XXH3 a window of ``size``
+The bytes of a run are its code points in UTF-32, little-endian, four bytes each. For XXH3 a run of ``size``
 characters is hashed by the published formulas for inputs of 4 to 8, 9 to 16, 17 to 128 bytes, written here for whole
-arrays; a property test holds them to the ``xxhash`` library for every size and seed. numpy only; callers import this
-module lazily.
+arrays; a property test compares them with the ``xxhash`` library for every size and seed. numpy only; callers import
+this module lazily.
 
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3 (inputs of 1 to 128 bytes).
 """
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
     Words = NDArray[np.uint64]
 
-__all__ = ["MAX_WINDOW", "hash_windows"]
-
-MAX_WINDOW = 16
-"""The largest window, in characters: 64 bytes."""
+__all__ = ["hash_runs"]
 
 _MASK = (1 << 64) - 1
 _LOW = np.uint64(0xFFFF_FFFF)
@@ -35,7 +32,7 @@ _COUNTED = np.array([0, 0xFFFF_FFFF, (1 << 64) - 1], np.uint64)
 _PRIME_1 = 0x9E37_79B1_85EB_CA87
 _PRIME_MX_1 = np.uint64(0x1656_6791_9E37_79F9)
 _PRIME_MX_2 = np.uint64(0x9FB2_1C65_1E98_DF25)
-# The first 64 bytes of XXH3's default secret, as little-endian words of 64 bits: as many as a window can use.
+# The first 64 bytes of XXH3's default secret, as little-endian words of 64 bits: as many as a run can use.
 _SECRET_BYTES = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
     "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"
@@ -43,42 +40,42 @@ _SECRET_BYTES = bytes.fromhex(
 _SECRET = tuple(int.from_bytes(_SECRET_BYTES[at : at + 8], "little") for at in range(0, 64, 8))
 
 
-def hash_windows(
+def hash_runs(
     codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None
 ) -> Words:
     """
-    Return the hash of every window of *size* neighbouring code points, in order.
+    Return the hash of every run of *size* neighbouring code points, in order.
 
     Args:
         codes:
             Code points, at least *size* of them.
         size:
-            Window size in characters, 1 to 16.
+            Run size in characters, 1 to 16.
         name:
             Name of the hash; see ``hashes.py``.
         seed:
             Seed of the hash, 0 to 2**64 - 1.
         lengths:
-            How many characters of each window count, 1 to *size*; the others are taken as U+0000. ``None``: all.
+            How many characters of each run count, 1 to *size*; the others are taken as U+0000. ``None``: all.
 
     Returns:
         Array of ``codes.size - size + 1`` unsigned 64-bit integers.
     """
     if name == "xxh3_64":
         return _xxh3(codes, size, seed, None if lengths is None or int(lengths.min()) == size else lengths)
-    # Few texts need these hashes; equal windows are hashed once, since a call costs far more than a look-up.
+    # Few texts need these hashes; equal runs are hashed once, since a call costs far more than a look-up.
     hash_bytes = bytes_hasher(name, seed)
     data = codes.astype("<u4", copy=False).tobytes()
     known: dict[bytes, int] = {}
     spans = [4 * size] * (codes.size - size + 1) if lengths is None else (4 * lengths.astype(np.intp)).tolist()
-    windows = (data[4 * at : 4 * at + span].ljust(4 * size, b"\0") for at, span in enumerate(spans))
-    return np.fromiter((_remember(known, window, hash_bytes) for window in windows), np.uint64, codes.size - size + 1)
+    runs = (data[4 * at : 4 * at + span].ljust(4 * size, b"\0") for at, span in enumerate(spans))
+    return np.fromiter((_remember(known, run, hash_bytes) for run in runs), np.uint64, codes.size - size + 1)
 
 
-def _remember(known: dict[bytes, int], window: bytes, hash_bytes: Callable[[bytes], int]) -> int:
-    value = known.get(window)
+def _remember(known: dict[bytes, int], run: bytes, hash_bytes: Callable[[bytes], int]) -> int:
+    value = known.get(run)
     if value is None:
-        value = known[window] = hash_bytes(window)
+        value = known[run] = hash_bytes(run)
     return value
 
 
@@ -97,7 +94,7 @@ def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.u
         words = pairs[first : first + count]
         if lengths is None:
             return words
-        # Whole, the lower character alone, or nothing, as the window reaches beyond, into or up to these two.
+        # Whole, the lower character alone, or nothing, as the run reaches beyond, into or up to these two.
         return words & _COUNTED.take(np.clip(lengths, first, first + 2) - np.uint8(first))
 
     if length <= 16:

@@ -19,15 +19,14 @@ from es_simhash.hashing import kernels
 from es_simhash.hashing.characters import SEPARATOR, normalise_batch, split_long
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import bytes_hasher
+from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.scripts import shingle_lengths
-from es_simhash.hashing.shingle_runs import hash_windows
+from es_simhash.hashing.shingle_runs import hash_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["fold_long_text", "fold_texts"]
 
@@ -145,10 +144,10 @@ def _hash_batch(
         return _hash_batch_by_script(codes, lengths, scheme)
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
     counts = np.maximum(lengths - size + 1, np.minimum(lengths, 1))
-    hashes = np.empty(0, np.uint64) if codes.size < size else hash_windows(codes, size, name, seed=seed)
+    hashes = np.empty(0, np.uint64) if codes.size < size else hash_runs(codes, size, name, seed=seed)
     if lengths.size == 1 and lengths[0] >= size:
         return hashes, counts
-    # The last size - 1 windows of each text reach into the next one: take those that do not, text after text.
+    # The last size - 1 runs of each text reach into the next one: take those that do not, text after text.
     owners = np.repeat(np.arange(lengths.size), lengths)[: hashes.size]
     ends = np.cumsum(lengths)
     hashes = hashes[ends[owners] - np.arange(hashes.size) >= size]
@@ -160,8 +159,8 @@ def _hash_batch(
     result[np.repeat(~short, counts)] = hashes
     hash_bytes = bytes_hasher(name, seed)
     for text in np.flatnonzero(short):
-        window = codes[ends[text] - lengths[text] : ends[text]]
-        result[targets[text]] = hash_bytes(window.astype("<u4", copy=False).tobytes())
+        run = codes[ends[text] - lengths[text] : ends[text]]
+        result[targets[text]] = hash_bytes(run.astype("<u4", copy=False).tobytes())
     return result, counts
 
 
@@ -186,7 +185,7 @@ def _hash_spans(codes: NDArray[np.uint32], spans: NDArray[np.uint8], scheme: Sch
     """
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
     padded = np.concatenate([codes, np.zeros(size - 1, np.uint32)])
-    return hash_windows(padded, size, name, seed=seed, lengths=spans)
+    return hash_runs(padded, size, name, seed=seed, lengths=spans)
 
 
 def _count_equal(
@@ -239,7 +238,7 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDA
     codes = np.empty(0, np.uint32)
     for codes in _overlapping(pieces, size):
         if scheme.version == 1:
-            yield hash_windows(codes, size, scheme.parameters["hash"], seed=scheme.parameters["seed"])
+            yield hash_runs(codes, size, scheme.parameters["hash"], seed=scheme.parameters["seed"])
         else:
             # The last size - 1 characters come again with the next piece: their shingles are left to it.
             count = codes.size - size + 1
@@ -252,7 +251,7 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDA
 
 def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[np.uint32]]:
     """
-    Yield the pieces, each with the last *size* - 1 code points before it, so that every window is in one of them.
+    Yield the pieces, each with the last *size* - 1 code points before it, so that every shingle is in one of them.
     """
     carried = np.empty(0, np.uint32)
     for piece in pieces:

@@ -140,7 +140,7 @@ def test_distance_of_texts_and_files(run, tmp_path):
         (["0", "1"], "'0' is not a fingerprint"),
         (["00000000000000FF", "0" * 16], "'00000000000000FF' is not a fingerprint"),
         (["--text", "...", "a"], "text '...' has no features"),
-        (["--file", "nowhere", "nowhere"], "'nowhere' is no file"),
+        (["--file", "nowhere", "nowhere"], "'nowhere' is not a file"),
     ],
 )
 def test_what_has_no_distance_is_one_line(run, arguments, message):

@@ -124,7 +124,7 @@ def test_explain_bad_input(run, tmp_path):
     binary = tmp_path / "binary"
     binary.write_bytes(b"\x80\x81" * 100)
     assert "not UTF-8" in failed(run("explain", "--file", binary, binary))
-    assert "is no file" in failed(run("explain", "--file", tmp_path / "missing", binary))
+    assert "is not a file" in failed(run("explain", "--file", tmp_path / "missing", binary))
     for wrong in (["--file", "--index", "i"], ["--text-field", "body"]):
         assert run("explain", "a", "b", *wrong).exit_code == 2
     assert run("explain", "--file", "-", "-").exit_code == 2

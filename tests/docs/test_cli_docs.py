@@ -78,7 +78,7 @@ def test_help_imports_no_command_and_no_client():
         "from es_simhash.cli import app\n"
         "try: app(['--help'])\n"
         "except SystemExit as end: assert end.code == 0\n"
-        f"loaded = [n for n in {NAMES} if f'es_simhash.cli.{{n}}' in sys.modules]\n"
+        f"loaded = [n for n in {NAMES} if f'es_simhash.cli.commands.{{n}}' in sys.modules]\n"
         "loaded += [n for n in ('elasticsearch', 'opensearchpy', 'jieba', 'rich') if n in sys.modules]\n"
         "print(loaded, file=sys.stderr)\n"
     )

@@ -16,13 +16,13 @@ from es_simhash.flows.context import Context, agree, judge_mappings
 from es_simhash.flows.lookup.find import find, scan
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of
-from es_simhash.flows.lookup.options import Options
-from es_simhash.flows.lookup.search import NEXT_PAGE
+from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
 from tests.flows.index_by_hand import WHOLE, Index, look
 
+NEXT_PAGE = Sizes().next_page
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
 MANY = NEXT_PAGE + 503
 

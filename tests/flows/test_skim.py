@@ -5,7 +5,7 @@ import pytest
 from es_simhash import IncompleteSearchError
 from es_simhash.flows.context import Context
 from es_simhash.flows.lookup.find_many import find_many
-from es_simhash.flows.lookup.options import Options
+from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
@@ -138,10 +138,9 @@ def test_few_of_very_many_are_read_in_order_of_clauses_matched(documents, skimme
     assert ("must" in searches(calls)[0]["query"]["bool"]) != skimmed
 
 
-def test_near_fingerprints_are_asked_for_in_parts(monkeypatch):
-    """A list of terms has its limits."""
-    monkeypatch.setattr("es_simhash.flows.lookup.search.HOLDERS", 2)
-    found, calls, _ = look(Index([0, 1, 2, 4, 3, 3]), **SCAN)
+def test_near_fingerprints_are_asked_for_in_parts():
+    """A list of terms may be too long for a server."""
+    found, calls, _ = look(Index([0, 1, 2, 4, 3, 3]), sizes=Sizes(fingerprints=2), **SCAN)
     assert sorted(each.id for each in found) == ["0", "1", "2", "3", "4", "5"]
     assert len(searches(calls)) == 1 + 3
 

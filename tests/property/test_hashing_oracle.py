@@ -27,7 +27,7 @@ from es_simhash.hashing import (
 )
 from es_simhash.hashing.characters import normalise_codes, normalise_text, to_codes
 from es_simhash.hashing.hashes import HASHES
-from es_simhash.hashing.shingle_runs import hash_windows
+from es_simhash.hashing.shingle_runs import hash_runs
 from tests import reference
 
 WORDS64 = st.integers(0, 2**64 - 1)
@@ -133,7 +133,7 @@ def test_windows(size, codes, seed):
     array = np.array(codes, np.uint32)
     data = array.astype("<u4").tobytes()
     expected = [xxhash.xxh3_64_intdigest(data[4 * at : 4 * (at + size)], seed) for at in range(len(codes) - size + 1)]
-    assert hash_windows(array, size, "xxh3_64", seed=seed).tolist() == expected
+    assert hash_runs(array, size, "xxh3_64", seed=seed).tolist() == expected
 
 
 @pytest.mark.parametrize("version", [1, 2])

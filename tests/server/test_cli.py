@@ -192,7 +192,7 @@ def test_a_misspelt_text_field_is_told(run, index, tmp_path):
     (tmp_path / "x.jsonl").write_text(json.dumps({"body": TEXT}))
     result = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "boddy")
     assert result.exit_code == 0
-    assert "no document has a fingerprint: check --text-field" in result.stderr
+    assert "no document has a fingerprint: " in result.stderr
 
 
 def test_an_ingest_can_be_repeated(run, news, tmp_path):
@@ -229,7 +229,7 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     assert run("ingest", index, tmp_path / "x.jsonl").exit_code == 0
     table = run("check", index).stdout
     assert "words-1" in table
-    failed(run("remove", index), "confirm with --yes")
+    failed(run("remove", index), "pass --yes")
     assert json.loads(run("remove", index, "--yes", "--json").stdout)["documents"] == 1
     assert documents(server, index)["1"].get("simhash") is None
     mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]

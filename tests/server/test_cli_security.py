@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
-from es_simhash.servers import embedded_server
-from es_simhash.servers.security import LOGIN
 from tests.server.servers import is_required
+from tests.servers.security import LOGIN, secured_server
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
@@ -22,7 +21,7 @@ TEXT = "The council approved the new bridge over the river on Tuesday after a lo
 def secured():
     """An OpenSearch with the security plugin."""
     try:
-        server = embedded_server("opensearch", version="3.4.0", security=True)
+        server = secured_server()
     except (EmbeddedServerError, MissingDependencyError) as error:
         if is_required():
             raise
@@ -72,7 +71,7 @@ def test_a_wrong_login_is_one_line(run, login):
 def test_a_certificate_that_nobody_vouches_for_is_one_line(run, monkeypatch):
     """Without the CA file it is refused; --insecure takes it, with a warning."""
     monkeypatch.delenv("ES_SIMHASH_CA_FILE")
-    failed(run("check", "news"), "does not prove who it is", "ES_SIMHASH_CA_FILE")
+    failed(run("check", "news"), "could not be verified", "ES_SIMHASH_CA_FILE")
     run("create", "insecure", "-t", "body", "--insecure")
     result = run("check", "insecure", "--insecure")
     assert result.exit_code == 0

@@ -118,7 +118,7 @@ def test_dedupe(run, grouped, server, tmp_path):
     """Without --yes nothing changes; with it duplicates go, the canonical stays, and a record is kept."""
     result = run("dedupe", grouped, "--action", "delete")
     assert result.exit_code == 0, result.output
-    assert "2 duplicates found, nothing changed; give --yes to do it" in result.stdout
+    assert "2 duplicates found, nothing changed; pass --yes to do it" in result.stdout
     assert sorted(held(server, grouped)) == ["a", "b", "c", "d"]
     record = tmp_path / "deleted.jsonl"
     result = run("dedupe", grouped, "--action", "delete", "--yes", "--record", record)

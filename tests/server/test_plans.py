@@ -16,6 +16,11 @@ from es_simhash import (
     make_plan,
     rescore,
 )
+from es_simhash.client.dialects import find_dialect
+from es_simhash.client.drivers import run as run_flow
+from es_simhash.flows.context import Context
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits
 from es_simhash.index.plan_cost import IndexStats
 from tests.server.conftest import make_client
@@ -38,7 +43,7 @@ def answer_of(found):
 
 @pytest.mark.parametrize("max_distance", range(17))
 def test_every_plan_gives_the_exhaustive_answer(server, index, filled, max_distance):
-    """Twelve plans for each distance, cheap and dear, with a script where the server has Painless."""
+    """Twelve plans for each distance, from the cheapest to the scan, with a script where the server has Painless."""
     simhash, fingerprints = filled
     scripts = server.product == "opensearch"
     plans = [each.plan for each in explain_plan(max_distance, limits=Limits(scripts=scripts))]
@@ -70,12 +75,12 @@ def test_lookups_that_share_a_search(server, index, filled, max_distance):
     assert searches(server, index) - before < len(wanted)
 
 
-def test_a_shared_search_that_does_not_hold_all(server, index, filled, monkeypatch):
+def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
     """Its lookups are asked again, each for itself."""
-    monkeypatch.setattr("es_simhash.flows.lookup.shared_search.LARGEST_PAGE", 10)
-    simhash, fingerprints = filled
-    plan = make_plan(8, (0, 1, 2))
-    many = simhash.find_near_dups_many(index, fingerprints=fingerprints[:30], max_distance=8, plan=plan)
+    _, fingerprints = filled
+    options = Options(max_distance=8, plan=make_plan(8, (0, 1, 2)), sizes=Sizes(first_page=10, largest_page=10))
+    flow = find_many(Context(), index, None, fingerprints[:30], options)
+    many = run_flow(flow, sync_client, find_dialect(sync_client))
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 
 

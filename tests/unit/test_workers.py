@@ -125,7 +125,7 @@ def test_an_error_of_a_text_is_the_callers(tmp_path):
 @pytest.mark.usefixtures("soon")
 def test_actions_keep_their_order(monkeypatch):
     """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 20)
     documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
     expected = list(with_fingerprints(documents, text_field="body"))
     read = 0
@@ -153,7 +153,7 @@ def test_actions_keep_their_order(monkeypatch):
 @pytest.mark.usefixtures("soon")
 def test_a_source_that_breaks(monkeypatch):
     """When the source of actions breaks, what it gave before comes first, then its error."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 20)
 
     def source():
         yield from ({"body": text} for text in TEXTS[:110])
@@ -168,7 +168,7 @@ def test_a_source_that_breaks(monkeypatch):
 @pytest.mark.usefixtures("soon")
 def test_async_actions_keep_their_order(monkeypatch):
     """The async iterator gives the same actions with processes."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 50)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 50)
     documents = [{"body": text} for text in TEXTS]
 
     async def source():
@@ -204,6 +204,26 @@ from es_simhash import fingerprints
 from es_simhash.hashing import pool
 pool.ENOUGH_CHARACTERS = 1
 fingerprints(["one text", "another"], workers=2)
+"""
+
+DAEMONIC = """
+import multiprocessing, sys
+from es_simhash import fingerprints, with_fingerprints
+from es_simhash.hashing import pool
+
+def work():
+    pool.ENOUGH_CHARACTERS = 1
+    texts = [f"a text with the number {number}" for number in range(700)]
+    expected = fingerprints(texts)
+    assert fingerprints(texts, workers=2) == expected
+    actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
+    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=work, daemon=True)
+    process.start()
+    process.join()
+    sys.exit(process.exitcode)
 """
 
 
@@ -258,9 +278,17 @@ def test_a_script_without_guard_is_told(tmp_path):
     assert "if __name__ == '__main__':" in errors.splitlines()[-1]
 
 
+def test_a_daemonic_process_computes_alone(tmp_path):
+    """A process that may not start others computes the fingerprints itself, and says so."""
+    process = begin(tmp_path, DAEMONIC)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "workers=2 has no effect in a daemonic process" in errors
+
+
 def test_a_thread_works_ahead_of_the_caller(monkeypatch):
     """From the second batch on, and no longer than somebody asks; a small input starts none."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 2)
 
     def threads():
         return [each for each in threading.enumerate() if each.name.startswith("es_simhash_fingerprints")]

@@ -1,5 +1,5 @@
 """
-``es-simhash bench``: how fast the schemes are on the user's own texts, and what that means for all of them.
+``es-simhash bench``: how fast the schemes are on the user's own texts.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from typing import Any
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import INPUT_FILE
 from es_simhash.cli.output import note, print_json, print_table
 from es_simhash.cli.records import Format, Reader, Record
-from es_simhash.cli.shared_options import json_option, scheme_options, text_field_option
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprints, get_scheme
 from es_simhash.index.documents import read_text
 
 NAMES = ("shingles", "words", "keywords")
 
-# What is held of the file at once, and what is worked on between two looks at the clock.
+# The most that is read of the file, and the number of texts between two looks at the clock.
 _MOST_CHARACTERS = 50_000_000
 _BATCH = 100
 
@@ -32,33 +33,30 @@ EXAMPLES = [
 
 
 @click.command(cls=Manual, examples=EXAMPLES)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@text_field_option
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["auto", "jsonl", "csv", "tsv"]),
-    default="auto",
-    show_default=True,
-    help="How the file is written; auto goes by the name, else jsonl.",
-)
+@click.argument("file", type=INPUT_FILE)
+@options.text_fields
+@options.format_
 @click.option(
     "--documents",
     type=click.IntRange(min=1),
     default=1_000_000,
     show_default=True,
-    help="Number of documents to project the time for.",
+    metavar="N",
+    help="Estimate the time for this number of documents.",
 )
-@click.option("--limit", type=click.IntRange(min=1), default=20_000, show_default=True, help="Read so many lines.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20_000, show_default=True, metavar="N", help="Read at most N lines."
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=3,
     show_default=True,
-    help="Measure each scheme for so long at most.",
+    metavar="SECONDS",
+    help="Longest time to measure each scheme.",
 )
-@scheme_options
-@json_option
+@options.scheme
+@options.as_json
 def command(
     file: str,
     text_fields: tuple[str, ...],
@@ -71,16 +69,18 @@ def command(
     as_json: bool,
 ) -> int:
     """
-    Measure how fast fingerprints of the texts in FILE are made, with one process.
+    Measure how fast one process computes fingerprints of the texts in FILE.
 
-    Without --scheme all schemes that take text are measured. The time for --documents is that of the fingerprints
-    alone, for texts as long as these; what the server needs to write them comes beside it.
+    Without --scheme the command measures all schemes that take text. The time for --documents is the time to compute
+    fingerprints of texts of this length; the time that the server needs to write them is not part of it.
     """
     if not text_fields:
-        raise click.UsageError("give --text-field: which field of a line holds the text")
+        raise click.UsageError("pass --text-field: the field of a line that holds the text")
     texts = _texts(Reader([file], format=format_), text_fields, limit)
     if not texts:
-        raise InvalidInputError(f"no line of {file} has text in {', '.join(text_fields)}: check --text-field")
+        raise InvalidInputError(
+            f"no line of {shorten(file)} has a text in {', '.join(text_fields)}: check --text-field"
+        )
     chosen = [get_scheme(name) for name in NAMES] if scheme is None else [get_scheme(scheme)]
     results = [_measure(each, texts, seconds, documents) for each in chosen]
     if as_json:
@@ -129,7 +129,7 @@ def _text(record: Record, names: Sequence[str]) -> str | None:
 
 
 def _measure(scheme: Scheme, texts: Sequence[str], seconds: float, documents: int) -> dict[str, Any]:
-    # A dictionary is loaded once a process: no part of a rate.
+    # A process loads a dictionary once, so that is no part of the rate.
     fingerprints(texts[:1], scheme=scheme)
     done = characters = 0
     started = time.perf_counter()

@@ -8,14 +8,13 @@ from dataclasses import asdict
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_table, warn
-from es_simhash.cli.shared_options import Server, json_option, prefix_option, scheme_options, server_options
-from es_simhash.hashing import Scheme
 
 NOT_READY = 1
-
 
 EXAMPLES = [
     "es-simhash check news",
@@ -25,21 +24,20 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@scheme_options
-@prefix_option
-@server_options
-@json_option
-def command(index: str, scheme: Scheme | str | None, prefix: str, server: Server, *, as_json: bool) -> int:
+@options.scheme
+@options.target
+@options.as_json
+def command(index: str, target: Target, *, as_json: bool) -> int:
     """
-    Say whether lookups in INDEX work, and what is wrong.
+    Report whether lookups in INDEX work, and what is wrong.
 
-    INDEX may be a name, an alias, a pattern or several with commas. Reads only. Exits with 1 if an index is not
-    ready; with --scheme also if it has another scheme.
+    INDEX may be a name, an alias, a pattern, or several of them separated by commas. Writes nothing. Exits with 1 if
+    an index is not ready; with --scheme also if an index has another scheme.
     """
-    with connect(server, index, prefix=prefix, scheme=scheme) as connection:
+    with connect(target, index) as connection:
         checks = connection.simhash.check(index)
     if as_json:
-        print_json([asdict(each) for each in checks])
+        print_json([asdict(each) | {"problems": list(map(str, each.problems))} for each in checks])
     else:
         print_table(
             ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#fingerprinted"],

@@ -1,5 +1,5 @@
 """
-``es-simhash create``: an index with the fields, or the fields in an index that exists.
+``es-simhash create``: a new index with the fields, or the fields in an index that exists.
 """
 
 from __future__ import annotations
@@ -9,22 +9,13 @@ from typing import Any
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import INPUT_FILE, JSON, Target
 from es_simhash.cli.output import print_json, print_line
-from es_simhash.cli.shared_options import (
-    JSON,
-    Server,
-    json_option,
-    max_distance_option,
-    prefix_option,
-    scheme_options,
-    server_options,
-    text_field_option,
-)
 from es_simhash.cli.texts import read_text
-from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import Scheme
+from es_simhash.errors import InvalidInputError, shorten
 
 EXAMPLES = [
     "es-simhash create news --text-field title --text-field body --max-distance 8",
@@ -35,58 +26,54 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@text_field_option
-@max_distance_option
-@click.option("--existing", is_flag=True, help="Add the fields to an index that exists, instead.")
+@options.text_fields
+@options.max_distance
+@click.option("--existing", is_flag=True, help="Add the fields to an index that exists.")
+@click.option("--mappings", metavar="FILE", type=INPUT_FILE, help="JSON file with the mapping of your own fields.")
+@click.option("--settings", type=JSON, metavar="JSON", help="Settings of the index, as in '{\"number_of_shards\": 1}'.")
 @click.option(
-    "--mappings",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help="JSON file with the mapping of your own fields.",
+    "--value/--no-value",
+    default=None,
+    help="Whether documents also hold the fingerprint as a number, which scripts need.",
 )
-@click.option("--settings", type=JSON, metavar="JSON", help="Index settings, as in '{\"number_of_shards\": 1}'.")
-@click.option("--value/--no-value", default=None, help="Whether documents carry the signed copy that scripts read.")
-@scheme_options
-@prefix_option
-@server_options
-@json_option
+@options.scheme
+@options.target
+@options.as_json
 def command(
     index: str,
     text_fields: tuple[str, ...],
     max_distance: int | None,
     mappings: str | None,
     settings: Any,
-    scheme: Scheme | str | None,
-    prefix: str,
-    server: Server,
+    target: Target,
     *,
     existing: bool,
     value: bool | None,
     as_json: bool,
 ) -> None:
     """
-    Create INDEX with the fields, or add them to it.
+    Create INDEX with the fields, or add the fields to it.
 
-    The mapping records the scheme, the text fields and the distance, so that no later command needs them. Documents
-    that are in an index already have no fingerprint until they are written again.
+    The mapping records the scheme, the text fields and the distance, so that other commands know them. Documents
+    that are already in the index have no fingerprint until you run es-simhash backfill.
     """
     if existing and (mappings or settings is not None):
         raise click.UsageError("--mappings and --settings are for a new index: leave them out with --existing")
-    with connect(server, index, prefix=prefix) as connection:
+    own = None if mappings is None else _read_mappings(mappings)
+    with connect(target, index) as connection:
         if existing:
             changed = connection.simhash.put_mapping(
-                index, scheme=scheme, text_field=text_fields, max_distance=max_distance, value=value
+                index, text_field=text_fields, max_distance=max_distance, value=value
             )
             report: dict[str, Any] = {"changed": changed}
             line = f"added the fields to {', '.join(changed)}"
         else:
             made = connection.simhash.create_index(
                 index,
-                scheme=scheme,
                 text_field=text_fields,
                 max_distance=max_distance,
                 value=value is not False,
-                mappings=_read_mappings(mappings),
+                mappings=own,
                 settings=settings,
             )
             report = {"created": index, **made.to_dict()}
@@ -97,18 +84,16 @@ def command(
         print_line(line)
 
 
-def _read_mappings(path: str | None) -> dict[str, Any] | None:
-    if path is None:
-        return None
+def _read_mappings(path: str) -> dict[str, Any]:
     try:
         mapping = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidInputError(
-            f"{path} is not JSON ({error}): give a mapping, as GET INDEX/_mapping shows it"
+            f"{shorten(path)} is not JSON ({error}): give a mapping, as GET INDEX/_mapping shows it"
         ) from error
-    # Both forms are at hand: what goes below "mappings", and a body with that key.
+    # People have two forms: what goes below "mappings", and a body with that key.
     if isinstance(mapping, dict) and isinstance(mapping.get("mappings"), dict):
         mapping = mapping["mappings"]
     if not isinstance(mapping, dict):
-        raise InvalidInputError(f'{path} is no mapping: give {{"properties": ...}}')
+        raise InvalidInputError(f'{shorten(path)} is not a mapping: give {{"properties": ...}}')
     return mapping

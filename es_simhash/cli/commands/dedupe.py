@@ -5,20 +5,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import closing
-from typing import IO
+from typing import IO, Any
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import grouping_options
+from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import count, error, print_json, print_line
-from es_simhash.cli.shared_options import Server, json_option, max_distance_option, prefix_option, server_options
-from es_simhash.flows.grouping.dedupe import Action
-from es_simhash.index.grouping.rule import Rule
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.flows.grouping.dedupe import Action, Deduped
 
-SHOWN_FAILURES = 10
+_DONE = {"tag": "tagged", "delete": "deleted"}
 
 EXAMPLES = [
     "es-simhash dedupe news --action delete",
@@ -34,29 +35,21 @@ EXAMPLES = [
     type=click.Choice(["tag", "delete"]),
     default="tag",
     show_default=True,
-    help="What becomes of a duplicate.",
+    help="What to do with a duplicate.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Do it; without, what would be done is only shown.")
-@click.option(
-    "--record",
-    type=click.File("w", encoding="utf-8", errors="backslashreplace", lazy=False),
-    metavar="FILE",
-    help="Write a record of each duplicate, with its source where it was deleted, as JSON Lines.",
+@click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command only shows what it would do.")
+@options.report_file(
+    "--record", help="Write a record of each duplicate as JSON Lines; that of a deleted one has its source."
 )
-@max_distance_option
-@grouping_options
-@prefix_option
-@server_options
-@json_option
+@grouping_option
+@options.target
+@options.as_json
 def command(
     index: str,
     action: Action,
     record: IO[str] | None,
-    max_distance: int | None,
-    rule: Rule | None,
-    canonical: str | None,
-    prefix: str,
-    server: Server,
+    grouping: dict[str, Any],
+    target: Target,
     *,
     yes: bool,
     as_json: bool,
@@ -64,33 +57,34 @@ def command(
     """
     Show which documents of INDEX are duplicates, and of what; with --yes tag or delete them.
 
-    The canonical of each group stays. A document is deleted only if it, and its canonical, are still as they were
-    when they were compared.
+    The canonical document of each group stays. A document is deleted only if it and its canonical have not changed
+    since they were compared.
     """
-    total = kept = 0
-    with (
-        connect(server, index, prefix=prefix) as connection,
-        closing(
-            connection.simhash.dedupe(
-                index, action=action, dry_run=not yes, max_distance=max_distance, rule=rule, canonical=canonical
-            )
-        ) as records,
-    ):
-        for each in records:
-            total += 1
-            if record is not None:
-                record.write(json.dumps(each.to_dict(), ensure_ascii=False) + "\n")
-                record.flush()
-            if as_json:
-                print_json(each.to_dict())
-            else:
-                print_line(f"{each.action}  {each.id}  duplicate of {each.canonical}, distance {each.distance}")
-            if each.action == "kept":
-                kept += 1
-                if kept <= SHOWN_FAILURES:
-                    error(f"{each.index}/{each.id} was kept: {each.reason}")
+    with connect(target, index) as connection:
+        records = connection.simhash.dedupe(index, action=action, dry_run=not yes, **grouping)
+        with closing(records):
+            total, kept = _show(records, record, as_json=as_json)
     if not as_json:
-        done = f"{count(total - kept, 'document')} " + ({"tag": "tagged", "delete": "deleted"}[action])
-        hint = "" if yes or not total else "; give --yes to do it"
+        hint = "" if yes or not total else "; pass --yes to do it"
+        done = f"{count(total - kept, 'document')} {_DONE[action]}"
         print_line(done if yes else f"{count(total, 'duplicate')} found, nothing changed{hint}")
     return 1 if kept else 0
+
+
+def _show(records: Iterable[Deduped], file: IO[str] | None, *, as_json: bool) -> tuple[int, int]:
+    """Print each record, write it to *file*, and return how many there are and how many of them were kept."""
+    total = kept = 0
+    for each in records:
+        total += 1
+        if file is not None:
+            file.write(json.dumps(each.to_dict(), ensure_ascii=False) + "\n")
+            file.flush()
+        if as_json:
+            print_json(each.to_dict())
+        else:
+            print_line(f"{each.action}  {each.id}  duplicate of {each.canonical}, distance {each.distance}")
+        if each.action == "kept":
+            kept += 1
+            if kept <= SHOWN_FAILURES:
+                error(f"{each.index}/{each.id} was kept: {each.reason}")
+    return total, kept

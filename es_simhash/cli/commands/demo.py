@@ -1,7 +1,7 @@
 """
-``es-simhash demo``: near-duplicates in a small corpus, found by a real server and shown so that a person can judge.
+``es-simhash demo``: near-duplicates in a small corpus, found by a real server and shown to be judged by a person.
 
-The corpus, the judging and the tables are in ``es_simhash.demo``; here they meet a server.
+The corpus, the judgement and the tables are in ``es_simhash.demo``; this module runs them against a server.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from es_simhash import SimHashClient
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import note, print_json, print_line, show
-from es_simhash.cli.shared_options import PRODUCTS, Server, json_option
+from es_simhash.cli.options import PRODUCTS, Server, Target
+from es_simhash.cli.output import note, print_json, print_text, show
 from es_simhash.demo import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
 from es_simhash.errors import SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
+from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 DEMO_MAX_DISTANCE = 10
 _TIMEOUT_SECONDS = 60.0
-
 
 EXAMPLES = [
     "es-simhash demo",
@@ -41,15 +42,15 @@ EXAMPLES = [
 
 
 @click.command(cls=Manual, examples=EXAMPLES)
-@click.option("--url", metavar="URL", help="Use your own server, in an index that is deleted at the end.")
+@click.option("--url", metavar="URL", help="Use this server, in a new index that is deleted at the end.")
 @click.option(
     "--product",
     type=click.Choice(["auto", *PRODUCTS]),
     default="auto",
     show_default=True,
-    help="What the server is: that of --url, or the one to start (OpenSearch).",
+    help="Product of --url, or the product to start; auto asks --url, or starts OpenSearch.",
 )
-@click.option("--insecure", is_flag=True, help="Do not verify the certificate of --url.")
+@click.option("--insecure", is_flag=True, help="Do not verify the TLS certificate of --url.")
 @click.option(
     "-d",
     "--max-distance",
@@ -57,22 +58,22 @@ EXAMPLES = [
     default=DEMO_MAX_DISTANCE,
     show_default=True,
     metavar="BITS",
-    help="Largest distance of a near-duplicate, inclusive.",
+    help="Largest distance of a near-duplicate in bits, inclusive.",
 )
-@json_option
+@options.as_json
 def command(url: str | None, product: str, max_distance: int, *, insecure: bool, as_json: bool) -> None:
     """
     Find near-duplicates in a small corpus that comes with es-simhash.
 
-    Starts a real OpenSearch on this machine (the first time it downloads 60 MB), indexes news, listings, laws, mails
-    and posts in Chinese, English and Japanese together with edited copies of them, looks every one up, and shows the
-    groups, the words that differ, what was missed and why. Leaves nothing behind.
+    Starts a real OpenSearch on this machine (the first start downloads 60 MB) and indexes news, listings, laws, mails
+    and posts in Chinese, English and Japanese, together with edited copies of them. Then looks each document up, and
+    shows the groups, the words that differ, and what was missed and why. Leaves nothing behind.
     """
     documents = load_corpus()
     with _server(url, product, is_insecure=insecure) as server:
         index = f"es-simhash-demo-{uuid.uuid4().hex[:8]}"
-        with connect(server, index) as connection:
-            note(f"indexing {len(documents)} documents into {connection.product} at {server.url} ...")
+        with connect(Target(server, DEFAULT_PREFIX, None), index) as connection:
+            note(f"indexing {len(documents)} documents into {connection.product} at {connection.url} ...")
             try:
                 _index(connection.simhash, index, documents)
                 connection.client.indices.refresh(index=index)
@@ -85,12 +86,12 @@ def command(url: str | None, product: str, max_distance: int, *, insecure: bool,
         print_json(_to_dict(report))
     else:
         show(*_story(report, documents, found))
-        print_line(_how_to(max_distance))  # not through rich, which would wrap lines that are there to be copied
+        print_text(_how_to(max_distance))  # not through rich, which would wrap lines that people copy
 
 
 @contextmanager
 def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Server]:
-    """Give the server of the user, or a real one that goes when it is done."""
+    """Give the server of the user, or start one and stop it at the end."""
     if url is not None:
         yield Server(url, product, is_insecure, _TIMEOUT_SECONDS)
         return
@@ -123,7 +124,7 @@ def _find(
 
 
 def _story(report: Report, documents: Sequence[Document], found: dict[str, int | None]) -> Iterator[RenderableType]:
-    """Yield what the demo shows, from top to bottom."""
+    """Yield the parts that the demo shows, from top to bottom."""
     from rich.rule import Rule  # noqa: PLC0415 -- slow to import
     from rich.text import Text  # noqa: PLC0415
 
@@ -131,7 +132,7 @@ def _story(report: Report, documents: Sequence[Document], found: dict[str, int |
 
     yield Rule("Which documents are near-duplicates of which", align="left")
     yield groups_table(report)
-    yield Rule("What differs: one example of each kind of edit that was found", align="left")
+    yield Rule("Which words differ: one example of each kind of edit that was found", align="left")
     for verdict in _examples(report):
         yield diff_panel(verdict.original, verdict.document, distance=verdict.distance or 0, max_changes=2)
     yield Rule("What was missed, and why", align="left")
@@ -140,12 +141,12 @@ def _story(report: Report, documents: Sequence[Document], found: dict[str, int |
     yield edits_table(report)
     yield summary_text(report)
     yield Text(_about_distance(report, documents, found))
-    yield Text("Every document within the distance was found: a lookup is exact, on an index of any size.")
+    yield Text("Each document within the distance was found: a lookup is exact, on an index of any size.")
     yield Rule("On your own index", align="left")
 
 
 def _examples(report: Report) -> list[Verdict]:
-    """Return a copy of each kind that was found with a distance, in as many languages as there are."""
+    """Return one copy of each kind of edit that was found above distance 0, in as many languages as possible."""
     examples: dict[str, Verdict] = {}
     shown: Counter[str] = Counter()
     for edit in EDIT_KINDS:
@@ -157,7 +158,7 @@ def _examples(report: Report) -> list[Verdict]:
 
 
 def _about_distance(report: Report, documents: Sequence[Document], found: dict[str, int | None]) -> str:
-    """Return what another max_distance would have given, since that is the choice to make."""
+    """Return what other distances would have found, because users have to choose one."""
     copies = [(found[each.id], found[each.edit_of]) for each in documents if each.edit_of]
     distances = [hamming_distance(a, b) for a, b in copies if a is not None and b is not None]
     numbers = ", ".join(
@@ -165,15 +166,15 @@ def _about_distance(report: Report, documents: Sequence[Document], found: dict[s
         for limit in sorted({DEFAULT_MAX_DISTANCE, 8, 12, report.max_distance})
     )
     return (
-        f"The distance is yours to choose: of {len(distances)} copies, {numbers} bits. More bits find more, and on a "
-        "large index also more that is only similar."
+        f"You choose the distance: of {len(distances)} copies, {numbers} bits. A larger distance finds more "
+        "copies and, on a large index, more documents that are only similar."
     )
 
 
 def _how_to(max_distance: int) -> str:
     program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
     return f"""\
-# a server of yours, or a local one that keeps its data: {program} serve
+# your own server, or a local one that keeps its data: {program} serve
 export ES_SIMHASH_URL=http://localhost:9200
 # its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
 {program} ingest my-index documents.jsonl --create --text-field body --max-distance {max_distance}
@@ -181,7 +182,7 @@ export ES_SIMHASH_URL=http://localhost:9200
 {program} find my-index --input new-documents.jsonl >found.jsonl
 {program} check my-index
 
-# in Python, with the client you have
+# in Python, with your own client
 from es_simhash import SimHashClient
 simhash = SimHashClient(client)  # an Elasticsearch(...) or OpenSearch(...)
 simhash.create_index("my-index", text_field="body", max_distance={max_distance})

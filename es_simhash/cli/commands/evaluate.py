@@ -12,19 +12,13 @@ from typing import Any
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, print_table
 from es_simhash.cli.records import Reader
-from es_simhash.cli.shared_options import (
-    Server,
-    json_option,
-    prefix_option,
-    scheme_options,
-    server_options,
-)
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import Scheme
 from es_simhash.index.presets import PRESETS, get_preset
 
 EXAMPLES = [
@@ -41,20 +35,23 @@ _OUT = click.Path(dir_okay=False, writable=True)
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("docs", type=_FILE)
 @click.argument("pairs", type=_FILE)
-@click.option("--preset", type=click.Choice(list(PRESETS)), help="Scheme, distance and verification of a preset.")
-@scheme_options
+@click.option(
+    "--preset", type=click.Choice(list(PRESETS)), help="Use the scheme, distance and verification of a preset."
+)
+@options.scheme
 @click.option(
     "-d",
     "--max-distance",
     type=click.IntRange(0, 64),
     metavar="BITS",
-    help="Largest distance of a pair reported, 0 to 64 bits, inclusive. Default: that of the preset, else 12.",
+    help="Largest distance of a reported pair in bits, inclusive, 0 to 64. Default: that of the preset, else 12.",
 )
 @click.option(
     "--similarity",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Verification keeps pairs that share at least this of their shingles. Default: that of the preset, else .8.",
+    help="Verification keeps pairs that share at least this part of their shingles. Default: that of the preset, "
+    "else 0.8.",
 )
 @click.option(
     "--positive",
@@ -62,20 +59,20 @@ _OUT = click.Path(dir_okay=False, writable=True)
     metavar="SHARE",
     default=0.8,
     show_default=True,
-    help="Known similarity from which a pair counts.",
+    help="Smallest known similarity of a pair that counts as similar.",
 )
-@click.option("--text-field", metavar="NAME", default="text", show_default=True, help="Field of the text in DOCS.")
-@click.option("--pairs-out", type=_OUT, metavar="FILE", help="Write the pairs reported here, as JSON Lines.")
+@click.option(
+    "--text-field", metavar="NAME", default="text", show_default=True, help="Field of DOCS that holds the text."
+)
+@click.option("--pairs-out", type=_OUT, metavar="FILE", help="Write the reported pairs here, as JSON Lines.")
 @click.option("--plot", type=_OUT, metavar="FILE", help="Draw recall and precision by distance: .png, .svg or .pdf.")
-@click.option("--index", metavar="INDEX", help="Ask this index, which holds DOCS under their ids, and not the program.")
-@prefix_option
-@server_options
-@json_option
+@click.option("--index", metavar="INDEX", help="Look the texts up in this index, which has DOCS under the same ids.")
+@options.target
+@options.as_json
 def command(
     docs: str,
     pairs: str,
     preset: str | None,
-    scheme: Scheme | str | None,
     max_distance: int | None,
     similarity: float | None,
     positive: float,
@@ -83,18 +80,17 @@ def command(
     pairs_out: str | None,
     plot: str | None,
     index: str | None,
-    prefix: str,
-    server: Server,
+    target: Target,
     *,
     as_json: bool,
 ) -> None:
     """
     Measure recall and precision on DOCS, whose similar PAIRS are known.
 
-    DOCS: JSON Lines or CSV with id and text. PAIRS: a table (CSV, or TSV) with the columns id1, id2 and jaccard; a pair
-    that is not listed counts as dissimilar. Both plain or .gz. Every pair of documents is compared, without a server
-    unless --index names one. Precision is the share of the reported pairs that count; the forgiving one also takes
-    pairs up to 0.1 below.
+    DOCS is JSON Lines or CSV with id and text. PAIRS is CSV or TSV with the columns id1, id2 and jaccard; a pair that
+    is not in it counts as dissimilar. Both may be plain or .gz. The command compares every pair of documents, and
+    needs a server only for --index. Precision is the part of the reported pairs that are similar; the forgiving
+    precision also accepts pairs whose similarity is up to 0.1 less.
     """
     from es_simhash.quality.evaluate import evaluate  # noqa: PLC0415 - loads numpy
     from es_simhash.quality.plot import check_picture, plot_report  # noqa: PLC0415
@@ -104,19 +100,19 @@ def command(
         check_picture(plot)
     truth = read_truth(_rows(docs), _rows(pairs), text_field=text_field)
     distance = get_preset(preset or "similar").max_distance if max_distance is None else max_distance
-    options: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "preset": preset,
-        "scheme": scheme,
+        "scheme": target.scheme,
         "max_distance": distance,
         "similarity": similarity,
         "positive": positive,
     }
     if index is None:
-        report = evaluate(truth, **options)
+        report = evaluate(truth, **arguments)
     else:
-        with connect(server, index, prefix=prefix, scheme=scheme) as connection:
+        with connect(target, index) as connection:
             find_many = partial(connection.simhash.find_near_dups_many, index, max_distance=distance)
-            report = evaluate(truth, **options, search=find_many)
+            report = evaluate(truth, **arguments, search=find_many)
     if pairs_out is not None:
         with Path(pairs_out).open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in report.pairs())
@@ -145,7 +141,7 @@ def _show(figures: dict[str, Any]) -> None:
         ["#max distance", *columns],
         [(row["max_distance"], *_cells(row)) for row in rows],
         title=f"{figures['scheme']}, verified at {figures['similarity']:g}; "
-        f"{count(figures['positives'], 'pair')} of {figures['positive']:g} and more",
+        f"{count(figures['positives'], 'pair')} with a similarity of {figures['positive']:g} or more",
     )
     print_table(
         ["characters", "#pairs", *columns],
@@ -153,7 +149,7 @@ def _show(figures: dict[str, Any]) -> None:
         title=f"by length of the shorter text, max_distance {figures['max_distance']}",
     )
     if figures["without_fingerprint"]:
-        print_line(f"{count(figures['without_fingerprint'], 'document')} without features, never reported")
+        print_line(f"{count(figures['without_fingerprint'], 'document')} without features, which no lookup reports")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -1,28 +1,20 @@
 """
-``es-simhash explain``: why two texts, files or documents are near-duplicates, or are not.
+``es-simhash explain``: why two texts, files or documents are near-duplicates, or why not.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, print_table, show
-from es_simhash.cli.shared_options import (
-    Server,
-    json_option,
-    prefix_option,
-    scheme_options,
-    server_options,
-    text_field_option,
-)
 from es_simhash.cli.texts import STDIN, read_text
-from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, to_hex
+from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 
 if TYPE_CHECKING:
     from es_simhash.quality.explain_texts import Explanation, Feature
@@ -39,14 +31,20 @@ _FEATURES = 12
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("a")
 @click.argument("b")
-@click.option("--file", "is_file", is_flag=True, help="A and B are files, each one text; - is stdin.")
+@click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
-@text_field_option
-@click.option("--changes", type=click.IntRange(min=1), default=4, show_default=True, help="Differing places shown.")
-@scheme_options
-@prefix_option
-@server_options
-@json_option
+@options.text_fields
+@click.option(
+    "--changes",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Show at most N places where the texts differ.",
+)
+@options.scheme
+@options.target
+@options.as_json
 def command(
     a: str,
     b: str,
@@ -54,42 +52,34 @@ def command(
     index: str | None,
     text_fields: tuple[str, ...],
     changes: int,
-    scheme: Scheme | str | None,
-    prefix: str,
-    server: Server,
+    target: Target,
     *,
     as_json: bool,
 ) -> None:
     """
-    Say why texts A and B are near-duplicates, or are not.
+    Explain why texts A and B are near-duplicates, or why not.
 
-    Shows the bits and blocks that differ, the features with their weights, exact similarity, which presets report the
-    two, and the words that differ. A and B are texts, or files, or ids of documents.
+    Shows the bits and blocks that differ, the features with their weights, the exact similarity, the presets that
+    report the two, and the words that differ. A and B are texts, files, or ids of documents.
     """
     if is_file and index is not None:
-        raise click.UsageError("give --file or --index, not both")
+        raise click.UsageError("pass --file or --index, not both")
     if text_fields and index is None:
-        raise click.UsageError("--text-field is for documents: give --index")
+        raise click.UsageError("--text-field is for documents: pass --index")
     if is_file and a == b == STDIN:
-        raise click.UsageError("stdin can be read once: give a file beside it")
+        raise click.UsageError("stdin can be read only once: give a file for A or for B")
     if index is not None:
-        with connect(server, index, prefix=prefix, scheme=scheme) as connection:
+        with connect(target, index) as connection:
             found = connection.simhash.explain(index, a, b, text_field=text_fields, max_changes=changes)
     else:
         from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
 
-        first, second = (_read(each) if is_file else each for each in (a, b))
-        found = explain(first, second, scheme=scheme or DEFAULT_SCHEME, max_changes=changes)
+        first, second = (read_text(each) if is_file else each for each in (a, b))
+        found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=changes)
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
         _show(found)
-
-
-def _read(path: str) -> str:
-    if path != STDIN and not Path(path).is_file():
-        raise InvalidInputError(f"{shorten(path)} is no file: give the path of a text")
-    return read_text(path)
 
 
 def _show(found: Explanation) -> None:
@@ -105,7 +95,7 @@ def _show(found: Explanation) -> None:
         print_line(f"cosine      {found.cosine:.4f} of the weighted features")
     print_line(f"similarity  {found.similarity.jaccard:.4f} of the shingles (Jaccard)")
     print_line(f"containment {found.similarity.containment:.4f} of the smaller text")
-    print_line(f"presets     {', '.join(found.presets) or 'none reports them'}")
+    print_line(f"presets     {', '.join(found.presets) or 'none reports the two'}")
     if found.is_cut:
         print_line("features    not listed: the texts are too long")
     else:

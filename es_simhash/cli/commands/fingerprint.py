@@ -12,9 +12,10 @@ from typing import Any
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import INPUT_FILE
 from es_simhash.cli.output import print_json, print_line
-from es_simhash.cli.shared_options import json_option, scheme_options, workers_option
 from es_simhash.cli.texts import STDIN, read_lines, read_text
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme, to_hex
 from es_simhash.hashing.pool import FingerprintPool, Pending
@@ -23,7 +24,6 @@ _BATCH_TEXTS = 1_000
 _BATCH_CHARACTERS = 4_000_000
 
 NO_FEATURES = "-"
-
 
 EXAMPLES = [
     'es-simhash fingerprint "the quick brown fox"',
@@ -38,21 +38,22 @@ EXAMPLES = [
     "--file",
     "files",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    type=INPUT_FILE,
     multiple=True,
-    help="Take the whole file as one text. Repeatable.",
+    help="Read the whole file as one text. Repeatable.",
 )
-@workers_option
-@scheme_options
-@json_option
+@options.workers
+@options.scheme
+@options.as_json
 def command(
     text: str | None, files: tuple[str, ...], workers: int | None, scheme: Scheme | str | None, *, as_json: bool
 ) -> None:
     """
     Print the fingerprints of texts.
 
-    TEXT is one text; - takes all of stdin as one. Without TEXT and --file, each line of stdin is a text. One line is
-    printed for each text: 16 hex digits, or - for a text without features (blank, or only punctuation).
+    TEXT is one text; - reads all of stdin as one text. Without TEXT and --file, each line of stdin is a text. The
+    command prints one line for each text: 16 hex digits, or - if the text has no features (it is blank, or only
+    punctuation).
     """
     if text is not None and files:
         raise click.UsageError("give either TEXT or --file, not both")
@@ -75,7 +76,7 @@ def command(
 def _each(
     named: Iterable[tuple[str | int | None, str]], scheme: Scheme, workers: int | None
 ) -> Iterator[tuple[str | int | None, int | None]]:
-    """Yield the name and fingerprint of each text; texts are taken in batches, since that is faster."""
+    """Yield the name and fingerprint of each text. Texts are computed in batches, which is faster."""
     waiting = iter(named)
     begun: deque[tuple[list[str | int | None], Pending]] = deque()
     with FingerprintPool(scheme, workers=workers) as pool:

@@ -1,5 +1,5 @@
 """
-``es-simhash groups``: what belongs together.
+``es-simhash groups``: which documents belong together.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from contextlib import closing
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line
-from es_simhash.cli.shared_options import Server, json_option, prefix_option, server_options
 
 EXAMPLES = [
     "es-simhash groups news",
@@ -21,17 +22,16 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@prefix_option
-@server_options
-@json_option
-def command(index: str, prefix: str, server: Server, *, as_json: bool) -> None:
+@options.target
+@options.as_json
+def command(index: str, target: Target, *, as_json: bool) -> None:
     """
-    Print each group of two or more near-duplicates in INDEX, as its documents say.
+    Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
-    The first of a group is its canonical; the number before each of the others is its distance from it. With --json
-    one group stands on each line.
+    The first document of a group is its canonical. The number before each other document is its distance from the
+    canonical. With --json each group is one line.
     """
-    with connect(server, index, prefix=prefix) as connection, closing(connection.simhash.groups(index)) as groups:
+    with connect(target, index) as connection, closing(connection.simhash.groups(index)) as groups:
         for group in groups:
             if as_json:
                 print_json(group.to_dict())

@@ -1,5 +1,5 @@
 """
-``es-simhash pairs``: near-duplicate pairs, in an index or between two.
+``es-simhash pairs``: pairs of near-duplicates, in an index or between two indices.
 """
 
 from __future__ import annotations
@@ -7,13 +7,15 @@ from __future__ import annotations
 import csv
 import sys
 from contextlib import closing
+from typing import Any
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import print_json
-from es_simhash.cli.shared_options import Server, max_distance_option, prefix_option, server_options
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import print_json, visible
 
 COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 
@@ -25,28 +27,25 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@click.option("--against", metavar="INDEX", help="Pair each document with those of this index instead.")
+@click.option("--against", metavar="INDEX", help="Pair each document with those of this other index.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["jsonl", "csv"]),
     default="jsonl",
     show_default=True,
-    help="How the pairs are written.",
+    help="Format of the output.",
 )
-@max_distance_option
-@prefix_option
-@server_options
-def command(
-    index: str, against: str | None, format_: str, max_distance: int | None, prefix: str, server: Server
-) -> None:
+@options.max_distance
+@options.target
+def command(index: str, against: str | None, format_: str, max_distance: int | None, target: Target) -> None:
     """
-    Print every pair of near-duplicates in INDEX, each once, or between INDEX and another.
+    Print every pair of near-duplicates in INDEX once, or every pair between INDEX and another.
 
-    All fingerprints are read first. Copies of one text make as many pairs as there are pairs of them.
+    The command first reads all fingerprints. N copies of one text make N * (N - 1) / 2 pairs.
     """
     with (
-        connect(server, index, prefix=prefix) as connection,
+        connect(target, index) as connection,
         closing(connection.simhash.pairs(index, against, max_distance=max_distance)) as pairs,
     ):
         rows = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
@@ -54,6 +53,11 @@ def command(
             rows.writeheader()
         for pair in pairs:
             if format_ == "csv":
-                rows.writerow(pair.to_dict())
+                rows.writerow(_cells(pair.to_dict()))
             else:
                 print_json(pair.to_dict())
+
+
+def _cells(pair: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a row: as they are for a program, and safe to look at on a terminal."""
+    return {name: visible(str(value)) for name, value in pair.items()} if sys.stdout.isatty() else pair

@@ -1,5 +1,5 @@
 """
-``es-simhash remove``: an index without our fields again.
+``es-simhash remove``: the fields taken out of an index again.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from dataclasses import asdict
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import count, error, print_json, print_line
-from es_simhash.cli.shared_options import Server, json_option, prefix_option, server_options
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import count, print_failures, print_json, print_line
 from es_simhash.errors import InvalidInputError
-
-SHOWN_FAILURES = 10
-
 
 EXAMPLES = [
     "es-simhash remove news",
@@ -26,29 +24,31 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@prefix_option
-@server_options
-@json_option
-def command(index: str, prefix: str, server: Server, *, yes: bool, as_json: bool) -> int:
+@options.yes
+@options.target
+@options.as_json
+def command(index: str, target: Target, *, yes: bool, as_json: bool) -> int:
     """
-    Take the fields out of INDEX again: out of every document, and out of the mapping's _meta.
+    Remove the fields from each document of INDEX, and from the _meta of its mapping.
 
-    Your own fields stay. The mapping keeps our fields, empty, since no server can take a field out of it.
+    Your own fields stay. The mapping keeps our fields, without values, because no server can remove a field from a
+    mapping.
     """
     if not yes:
-        if not sys.stdin.isatty():
-            raise InvalidInputError(f"nothing was removed from {index}: confirm with --yes, since nobody can be asked")
-        click.confirm(f"Take {prefix!r} out of every document of {index}?", abort=True, err=True)
-    with connect(server, index, prefix=prefix) as connection:
+        _confirm(index, target.prefix)
+    with connect(target, index) as connection:
         removal = connection.simhash.remove(index)
+    failures = list(map(str, removal.failures))
     if as_json:
-        print_json(asdict(removal))
+        print_json(asdict(removal) | {"failures": failures})
     else:
-        where = f", and out of the mapping of {', '.join(removal.indices)}" if removal.indices else ""
-        print_line(f"took {prefix!r} out of {count(removal.documents, 'document')}{where}")
-    for failure in removal.failures[:SHOWN_FAILURES]:
-        error(failure)
-    if len(removal.failures) > SHOWN_FAILURES:
-        error(f"{count(len(removal.failures) - SHOWN_FAILURES, 'more document')} could not be changed: run it again")
-    return 1 if removal.failures else 0
+        where = f", and from the mapping of {', '.join(removal.indices)}" if removal.indices else ""
+        print_line(f"removed {target.prefix!r} from {count(removal.documents, 'document')}{where}")
+    print_failures(failures)
+    return 1 if failures else 0
+
+
+def _confirm(index: str, prefix: str) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInputError(f"nothing was removed from {index}: stdin is not a terminal, so pass --yes")
+    click.confirm(f"Remove {prefix!r} from each document of {index}?", abort=True, err=True)

@@ -1,5 +1,5 @@
 """
-``es-simhash serve``: a real server on this machine that keeps its data.
+``es-simhash serve``: a local server that keeps its data.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import NoReturn
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import PRODUCTS
 from es_simhash.cli.output import note, print_json, print_line
-from es_simhash.cli.shared_options import PRODUCTS, json_option
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
 
 _POLL_SECONDS = 0.5
 DEFAULT_PORT = 9200
-
 
 EXAMPLES = [
     "es-simhash serve",
@@ -37,30 +37,32 @@ EXAMPLES = [
     type=click.Choice(PRODUCTS),
     default="opensearch",
     show_default=True,
-    help="Which server; Elasticsearch needs a complete JDK 21 or newer.",
+    help="Product to run. Elasticsearch needs a full JDK 21 or newer.",
 )
-@click.option("--version", metavar="VERSION", help="One of the versions that come with es-simhash; the newest if none.")
+@click.option("--version", metavar="VERSION", help="One of the versions that es-simhash supports. Default: the newest.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Port on 127.0.0.1; 0 for a free one.",
+    metavar="PORT",
+    help="Port on 127.0.0.1; 0 for any free port.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where to keep the data. Default: a folder of yours for each product.",
+    help="Folder for the data. Default: one for each product in your home.",
 )
-@click.option("--heap", metavar="SIZE", default="1g", show_default=True, help="Memory of the server's Java.")
-@json_option
+@click.option("--heap", metavar="SIZE", default="1g", show_default=True, help="Heap size of the server.")
+@options.as_json
 def command(product: str, version: str | None, port: int, data: Path | None, heap: str, *, as_json: bool) -> None:
     """
-    Run a local server that keeps its data, until Ctrl-C.
+    Run a local server until Ctrl-C. It keeps its data.
 
-    A real OpenSearch or Elasticsearch on 127.0.0.1, without a login, for trying things out: not for production. The
-    first start downloads it (60 MB). Its URL is printed when it answers; other commands find it at the default port.
+    It is a real OpenSearch or Elasticsearch on 127.0.0.1 without a login, to try things out, not for production. The
+    first start downloads it (60 MB). The command prints the URL when the server answers; the other commands use that
+    server by default if it has the default port.
     """
     from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
 
@@ -79,7 +81,7 @@ def command(product: str, version: str | None, port: int, data: Path | None, hea
                 note(f"{product} {server.version} is running; Ctrl-C stops it")
                 while server.is_running():
                     time.sleep(_POLL_SECONDS)
-                raise EmbeddedServerError(f"{product} ended by itself: see {server.log_path}")
+                raise EmbeddedServerError(f"{product} stopped unexpectedly: see {server.log_path}")
         except KeyboardInterrupt:
             note("stopped; the data are kept")
 
@@ -89,26 +91,27 @@ def _default_folder(product: str) -> Path:
         from platformdirs import user_data_path  # noqa: PLC0415 -- in the same extra as the server
     except ImportError as error:
         raise MissingDependencyError(
-            "a local server needs what is not installed: pip install 'es-simhash[embedded]'"
+            "a local server needs packages that are not installed: pip install 'es-simhash[embedded]'"
         ) from error
     return Path(user_data_path("es-simhash")) / product
 
 
 def _check_port(port: int) -> None:
     with socket.socket() as probe:
-        # As the server itself does: a connection that was just closed does not keep the port.
+        # The server does the same: a connection that was just closed does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise InvalidInputError(
-                f"port {port} of 127.0.0.1 cannot be had ({error.strerror}): stop what uses it, or give --port 0"
+                f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or "
+                "pass --port 0"
             ) from error
 
 
 @contextmanager
 def _ends_on_sigterm() -> Iterator[None]:
-    """Stop as on Ctrl-C when a service manager asks for it."""
+    """Treat SIGTERM, which service managers send, like Ctrl-C."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield

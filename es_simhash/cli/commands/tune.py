@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
+from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, print_table
-from es_simhash.cli.shared_options import Server, json_option, prefix_option, server_options, text_field_option
+
+if TYPE_CHECKING:
+    from es_simhash.quality.tuning import Tuning
 
 EXAMPLES = [
     "es-simhash tune news",
@@ -21,49 +25,43 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@click.option(
-    "--sample",
-    type=click.IntRange(1, 10_000),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="Texts drawn at random.",
-)
-@click.option("--compare", metavar="SCHEME", multiple=True, help="A scheme to compare. Repeatable.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the sample and the edits.")
-@text_field_option
-@prefix_option
-@server_options
-@json_option
+@options.sample(500)
+@click.option("--compare", metavar="SCHEME", multiple=True, help="Compare this scheme. Repeatable.")
+@options.text_fields
+@options.target
+@options.as_json
 def command(
     index: str,
     sample: int,
-    compare: tuple[str, ...],
     seed: int,
+    compare: tuple[str, ...],
     text_fields: tuple[str, ...],
-    prefix: str,
-    server: Server,
+    target: Target,
     *,
     as_json: bool,
 ) -> None:
     """
     Recommend a preset for the texts of INDEX.
 
-    Makes edits of known kind to a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation,
-    traditional and simplified) and says which of them each scheme, distance and preset would find, and at what cost.
-    Writes nothing. INDEX need not have the fields yet: then give --text-field.
+    Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation,
+    traditional and simplified), and reports which of them each scheme, distance and preset would find, and at what
+    cost. Writes nothing. If INDEX does not have the fields yet, pass --text-field.
     """
-    with connect(server, index, prefix=prefix) as connection:
+    with connect(target, index) as connection:
         found = connection.simhash.tune(index, sample=sample, schemes=compare, text_field=text_fields, seed=seed)
     if as_json:
         print_json(found.to_dict(), indent=2)
-        return
+    else:
+        _show(found, index)
+
+
+def _show(found: Tuning, index: str) -> None:
     note(f"{found.index}: {found.sampled:,} of {count(found.documents, 'text')} drawn")
+    kinds = list(found.copies)
     print_table(
         ["edit", "#copies", "#similarity"],
         [(kind, number, f"{found.similarity[kind]:.3f}") for kind, number in found.copies.items()],
     )
-    kinds = list(found.copies)
     print_table(
         ["scheme", "#max distance", "#recall", "#precision", "#unrelated", *(f"#{kind}" for kind in kinds)],
         [
@@ -77,7 +75,7 @@ def command(
             )
             for each in found.schemes
         ],
-        title="before verification; unrelated documents expected at each lookup",
+        title="before verification; unrelated: unrelated documents to expect in each lookup",
     )
     print_table(
         ["preset", "#max distance", "#similarity", "#recall", "#recall above bound", "#candidates", "#milliseconds"],
@@ -93,7 +91,7 @@ def command(
             )
             for each in found.presets
         ],
-        title="presets, verified",
+        title="presets, after verification",
     )
     for line in found.notes:
         note(f"note: {line}")
@@ -101,5 +99,5 @@ def command(
         print_line(f"recommended: {found.recommended} (es-simhash find {index} --preset {found.recommended} ...)")
 
 
-def _share(value: Any) -> str:
+def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash.flows.context import Context
-from es_simhash.flows.lookup.batch import Neighbours, Question
+from es_simhash.flows.grouping.lookups import GroupLookups
+from es_simhash.flows.lookup.batch import Batch
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
@@ -70,7 +71,7 @@ class ExistingLookup:
         self._prefix = context.prefix
         self._index = index
         self._grouping = grouping
-        self._neighbours = Neighbours(
+        self._lookups = GroupLookups(
             context,
             index,
             settings,
@@ -82,38 +83,38 @@ class ExistingLookup:
     def prepare(self) -> Flow[None]:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
         yield from refresh(self._index)
-        yield from self._neighbours.prepare()
+        yield from self._lookups.prepare()
 
-    def question(self, items: Iterable[Item]) -> Question | None:
-        """Return the request that looks up *items*; ``None`` where none has a fingerprint."""
+    def batch(self, items: Iterable[Item]) -> Batch | None:
+        """Return the lookups for *items*; ``None`` where none has a fingerprint."""
         prints = (item.draft.fingerprint for item in items if item.draft is not None)
         wanted = dict.fromkeys(each for each in prints if each is not None)
-        return self._neighbours.question(list(wanted)) if wanted else None
+        return self._lookups.batch(list(wanted)) if wanted else None
 
     def look_up(self, items: Iterable[Item]) -> Flow[Existing]:
         """Return what searches show near *items* now."""
-        question = self.question(items)
-        if question is None:
+        batch = self.batch(items)
+        if batch is None:
             return Existing()
         try:
-            answer = yield question.call()
+            answer = yield batch.call()
         except Exception as error:  # noqa: BLE001 -- judged by take
             answer = error
-        return (yield from self.take(question, answer))
+        return (yield from self.take(batch, answer))
 
-    def take(self, question: Question, answer: Any) -> Flow[Existing]:
-        """Return what the *answer* to *question* shows; it may be the exception that the request failed with."""
-        found = yield from self._neighbours.take(question, answer)
+    def take(self, batch: Batch, answer: Any) -> Flow[Existing]:
+        """Return what the *answer* to *batch* shows; it may be the exception that the request failed with."""
+        found = yield from self._lookups.take(batch, answer)
         near = {fingerprint: self._documents(each) for fingerprint, each in found.items()}
         canonicals = {} if self._grouping.rule == "star" else (yield from self._other_canonicals(near.values()))
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
         return Existing(near, canonicals, gaps)
 
     def _documents(self, found: NearDups) -> list[ExistingDocument]:
-        ordered = sorted(found, key=lambda each: (self._neighbours.at_of(each), each.id, each.index))
+        ordered = sorted(found, key=lambda each: (self._lookups.at_of(each), each.id, each.index))
         return [
             ExistingDocument(
-                each.id, each.fingerprint, self._neighbours.group_of(each) or each.id, each.index, each.source
+                each.id, each.fingerprint, self._lookups.group_of(each) or each.id, each.index, each.source
             )
             for each in ordered
         ]

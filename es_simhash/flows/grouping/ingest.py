@@ -134,9 +134,9 @@ class _Pipeline:
         following: Batch | None = None if batch.is_last else (yield Compute(self._source.take))
         while True:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
-            question = lookup.question(following.items) if lookup and following else None
+            lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            answers = yield from self._send(items, question.call() if question else None, is_reading=is_reading)
+            answers = yield from self._send(items, lookups.call() if lookups else None, is_reading=is_reading)
             items, failure = yield from self._finish(items, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._prefix))
@@ -146,8 +146,8 @@ class _Pipeline:
                     raise each
             if following is None:
                 return
-            if lookup and question:
-                existing = yield from lookup.take(question, answers.lookup)
+            if lookup and lookups:
+                existing = yield from lookup.take(lookups, answers.lookup)
             batch, following = following, answers.ahead
 
     def _send(self, items: Sequence[Item], lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:

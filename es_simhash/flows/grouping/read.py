@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index, read_index_settings
-from es_simhash.flows.lookup.batch import Neighbours
+from es_simhash.flows.grouping.lookups import GroupLookups
 from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.pages import Hits, read_pages
@@ -94,13 +94,13 @@ def _parts(items: Sequence[str], size: int) -> list[list[str]]:
 def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) -> Flow[set[str]]:
     """Return the ids of all documents that steps of max_distance reach from the seeds."""
     settings = yield from read_index_settings(context, index)
-    neighbours = Neighbours(context, index, settings, max_distance=grouping.max_distance)
-    yield from neighbours.prepare()
+    lookups = GroupLookups(context, index, settings, max_distance=grouping.max_distance)
+    yield from lookups.prepare()
     known = {int(digits, 16) for digits in seeds.fingerprints}
     ids, waiting = set(seeds.ids), sorted(known)
     while waiting:
         asked, waiting = waiting[:ASKED], waiting[ASKED:]
-        for found in (yield from neighbours.ask(asked)).values():
+        for found in (yield from lookups.ask(asked)).values():
             if not found.complete:
                 raise IncompleteSearchError(
                     f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.transfer.bulk import to_operation
-from es_simhash.index.actions import OnPartial, with_fingerprints
+from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
 from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.meta import IndexSettings, text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.ingest_helper import with_fingerprints
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "Source"]
 

@@ -1,196 +1,175 @@
 """
-Many lookups in one request, for writers: what documents near to those being written does the index hold?
+Many lookups in one multi-search: sent together, told apart, and asked again where one did not get an answer.
 
-The lookups themselves are ``lookup``'s; here is the batch, the patience with a server under load, and what is read of
-the groups. No decision and no write.
+``find_many`` and ingest both use this. What one lookup asks lives in ``question``, its own searches in ``search``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.lookup.options import Options
-from es_simhash.flows.lookup.search import Lookup
+from es_simhash.errors import SearchFailedError
+from es_simhash.flows.lookup.question import Question
+from es_simhash.flows.lookup.search import read_answer, search
 from es_simhash.flows.lookup.shared_search import Bundle, bundles
 from es_simhash.flows.protocol import Call, Flow, status_of
-from es_simhash.flows.transfer.retry import Patience, is_passing, retry
-from es_simhash.index.documents import read_text
-from es_simhash.index.fields import Fields
-from es_simhash.index.meta import IndexSettings
-from es_simhash.index.plan_cost import IndexStats
-from es_simhash.index.rescore import NearDup, NearDups
+from es_simhash.flows.transfer.retry import Patience, is_passing
+from es_simhash.index.rescore import NearDups
 
-__all__ = ["Neighbours", "Question"]
+__all__ = ["Batch", "Outcome", "ask_batch", "make_batch", "take_answer"]
 
-# A writer plans as for at least so many documents: a small index may not stay one until the next survey.
-SMALLEST = 1_000_000
+Outcome: TypeAlias = NearDups | Exception
+"""The answer of a lookup, or the exception that it failed with."""
+
+# A search that is refused for one of these would be refused again.
+_FINAL = (401, 403, 404)
 _TOO_LARGE = 413
-_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Batch:
     """
-    Several lookups that go out in one request.
+    Questions that go out in one request.
 
     Attributes:
-        fingerprints:
-            What is looked up.
         bundles:
-            A lookup for each, in order; several share a search where that is cheaper.
-        index:
-            What is searched.
+            The questions, in order; those of a bundle share a search.
     """
 
-    fingerprints: Sequence[int]
     bundles: Sequence[Bundle]
-    index: Index
+
+    @property
+    def questions(self) -> list[Question]:
+        """The questions, in order."""
+        return [question for bundle in self.bundles for question in bundle.questions]
 
     def call(self) -> Call:
         """Return the request."""
-        header = {"index": self.index}
-        return Call("msearch", {"body": [line for each in self.bundles for line in (header, each.body())]})
+        subject = self.bundles[0].questions[0].subject
+        header = {"index": subject.index, **subject.routing}
+        return Call("msearch", {"body": [line for bundle in self.bundles for line in (header, bundle.body())]})
 
 
-class Neighbours:
+def make_batch(questions: Sequence[Question]) -> Batch:
     """
-    Lookups of one index for one max_distance, many at once.
+    Return *questions* of one subject as a batch, in which several share a search where that is cheaper.
+    """
+    return Batch(list(bundles(questions)))
+
+
+def ask_batch(questions: Sequence[Question], *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+    """
+    Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`.
+    """
+    if not questions:
+        return []
+    batch = make_batch(questions)
+    return (yield from take_answer(batch, (yield from _send(batch)), patience=patience))
+
+
+def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+    """
+    Return the outcome of each question of *batch*, in order.
+
+    A question that could not share a search is asked in one of its own; a multi-search that is too large, or too
+    much for the server now, is sent in halves.
 
     Args:
-        context:
-            What the client object knows.
-        index:
-            What to search.
-        settings:
-            What the index goes by.
-        max_distance:
-            Largest distance in bits, inclusive.
-        canonicals_only:
-            Leave out documents that are tagged as duplicates.
-        source:
-            Whether to read whole documents; else only the group fields are read.
-        fields:
-            More ``_source`` fields to read.
+        batch:
+            The batch.
+        answer:
+            The answer to its call, or the exception that the call failed with.
+        patience:
+            How long to repeat what a busy server refused or answered incompletely; by default not at all. It is
+            renewed when all answers are complete, so that a shard that stays away is not waited for in every batch.
+
+    Raises:
+        Exception: The client's own exception, where the whole request was refused for another reason.
     """
+    patience = patience or Patience(attempts=1)
+    questions = batch.questions
+    outcomes = yield from _read_answers(questions, (yield from _answers(batch, answer, patience)))
+    while again := [number for number, outcome in enumerate(outcomes) if _may_improve(outcome)]:
+        if patience.is_spent:
+            return outcomes
+        yield patience.wait()
+        repeated = make_batch([questions[number] for number in again])
+        answers = yield from _answers(repeated, (yield from _send(repeated)), patience)
+        improved = yield from _read_answers(repeated.questions, answers)
+        for number, outcome in zip(again, improved, strict=True):
+            outcomes[number] = outcome
+    patience.renew()
+    return outcomes
 
-    def __init__(
-        self,
-        context: Context,
-        index: Index,
-        settings: IndexSettings,
-        *,
-        max_distance: int,
-        canonicals_only: bool = False,
-        source: bool = False,
-        fields: Sequence[str] = (),
-    ) -> None:
-        self._context = context
-        self._index = index
-        self._settings = settings
-        self._fields = Fields(context.prefix)
-        self._stats = IndexStats()
-        # A shard that is missing for good is waited for once, and not for every document.
-        self._is_partial = False
-        names = self._fields
-        self._options = Options(
-            max_distance=max_distance,
-            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
-            source=source or [names.group, names.duplicate_of, names.at, *fields],
-            on_incomplete="return",
-        )
 
-    def prepare(self) -> Flow[None]:
-        """Learn what the lookup plan goes by; again and again, since the index grows under a writer."""
-        found = (yield from index_stats(self._context, self._index, again=True)) or IndexStats()
-        self._stats = replace(found, documents=max(found.documents, SMALLEST))
+def _may_improve(outcome: Outcome) -> bool:
+    return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
 
-    def question(self, fingerprints: Sequence[int]) -> Question:
-        """Return what asks for the documents near to each of *fingerprints*, in one request."""
-        return Question(fingerprints, list(bundles([self._lookup(each) for each in fingerprints])), self._index)
 
-    def _lookup(self, fingerprint: int) -> Lookup:
-        return Lookup(
-            self._context,
-            self._index,
-            fingerprint,
-            settings=self._settings,
-            stats=self._stats,
-            options=self._options,
-        )
+def _send(batch: Batch) -> Flow[Any]:
+    """Return the answer to the call of *batch*, or the exception that it failed with."""
+    try:
+        return (yield batch.call())
+    except Exception as error:  # noqa: BLE001 -- judged by _answers
+        return error
 
-    def take(self, question: Question, answer: Any) -> Flow[dict[int, NearDups]]:
-        """
-        Return what is near to each fingerprint, given the *answer* to the question, or the exception it failed with.
 
-        What the server refuses for load, or answers incompletely, is asked again with growing waits. What is then
-        still incomplete says so; what is refused for another reason raises.
-        """
-        failed = isinstance(answer, BaseException)
-        if failed and not (is_passing(answer) or status_of(answer) == _TOO_LARGE):
+def _answers(batch: Batch, answer: Any, patience: Patience) -> Flow[list[Any]]:
+    """Return for each question of *batch* the answer to its search, or the exception that the request failed with."""
+    if isinstance(answer, Exception):
+        if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
             raise answer
-        answers = [None] * len(question.bundles) if failed else answer["responses"]
-        found: dict[int, NearDups] = {}
-        alone: list[Lookup] = []
-        for bundle, part in zip(question.bundles, answers, strict=True):
-            for lookup, own in zip(bundle.lookups, bundle.share(part), strict=True):
-                if own is None and len(bundle.lookups) > 1:
-                    alone.append(lookup)
-                else:
-                    found[lookup.fingerprint] = yield from self._take_one(lookup, own)
-        if alone:
-            # What could not share a search is asked again, in one request, each lookup for itself.
-            if failed:
-                yield Patience().wait()
-            again = Question([each.fingerprint for each in alone], [Bundle([each]) for each in alone], self._index)
-            found |= yield from self._ask(again)
-        return found
+        if is_passing(answer) and not patience.is_spent:
+            yield patience.wait()
+        if len(batch.bundles) > 1:
+            half = len(batch.bundles) // 2
+            return [
+                *(yield from _answers_of(batch.bundles[:half], patience)),
+                *(yield from _answers_of(batch.bundles[half:], patience)),
+            ]
+    answers = [answer] if isinstance(answer, Exception) else answer["responses"]
+    parts = [part for bundle, each in zip(batch.bundles, answers, strict=True) for part in bundle.share(each)]
+    alone = [Bundle([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
+    rest = iter((yield from _answers_of(alone, patience)))
+    return [next(rest) if part is None else part for part in parts]
 
-    def ask(self, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
-        """Return what is near to each of *fingerprints*, in one request."""
-        if not fingerprints:
-            return {}
-        return (yield from self._ask(self.question(fingerprints)))
 
-    def _ask(self, question: Question) -> Flow[dict[int, NearDups]]:
+def _answers_of(bundles: Sequence[Bundle], patience: Patience) -> Flow[list[Any]]:
+    if not bundles:
+        return []
+    batch = Batch(bundles)
+    return (yield from _answers(batch, (yield from _send(batch)), patience))
+
+
+def _read_answers(questions: Sequence[Question], answers: Sequence[Any]) -> Flow[list[Outcome]]:
+    """Return what the first *answers* to *questions*, and the searches after them, give."""
+    outcomes: list[Outcome] = []
+    for question, answer in zip(questions, answers, strict=True):
         try:
-            answer = yield question.call()
-        except Exception as error:  # noqa: BLE001 -- judged by take
-            answer = error
-        return (yield from self.take(question, answer))
+            outcomes.append((yield from _read_one(question, answer)))
+        except Exception as error:  # noqa: BLE001 -- a failed element is a value
+            outcomes.append(error)
+    return outcomes
 
-    def _take_one(self, lookup: Lookup, part: Any) -> Flow[NearDups]:
-        if part is not None and "error" not in part:
-            found = yield from lookup.take_answer(part)
-            if found.complete or self._is_partial:
-                self._is_partial = not found.complete
-                return found
-        elif part is not None:
-            lookup.adapt(part["error"])
-        # A lookup keeps what it found and why that may not be all, so each attempt is a new one.
-        found = yield from retry(
-            lambda: self._lookup(lookup.fingerprint).search(),
-            is_done=lambda found: found.complete or self._is_partial,
-            patience=Patience(_ATTEMPTS),
-        )
-        self._is_partial = not found.complete
-        return found
 
-    def group_of(self, found: NearDup) -> str | None:
-        """Return the group that *found* is in; ``None`` if it never was grouped."""
-        return self._read(found, self._fields.group)
+def _read_one(question: Question, answer: Any) -> Flow[Outcome]:
+    if isinstance(answer, Exception):
+        return answer
+    if "error" not in answer:
+        return (yield from read_answer(question, answer))
+    if answer.get("status") in _FINAL:
+        return _refusal(answer)
+    # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
+    question.adapt(answer["error"])
+    return (yield from search(question))
 
-    def at_of(self, found: NearDup) -> str:
-        """Return when *found* was grouped; empty, and so before all others, if it never was."""
-        return self._read(found, self._fields.at) or ""
 
-    def is_duplicate(self, found: NearDup) -> bool:
-        """Return whether *found* is tagged as a duplicate of another document."""
-        return self._read(found, self._fields.duplicate_of) is not None
-
-    @staticmethod
-    def _read(found: NearDup, name: str) -> str | None:
-        return None if found.source is None else read_text(found.source, (name,))
+def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
+    error = answer["error"]
+    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
+    status = answer.get("status", 0)
+    return SearchFailedError(
+        f"the server refused this search with status {status}: {cause}", status=status, error=error
+    )

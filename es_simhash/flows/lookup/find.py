@@ -1,8 +1,8 @@
 """
-Lookups by text or fingerprint: near-duplicates, complete or said not to be.
+Lookups by text or fingerprint: the near-duplicates, all of them, or an error that says why some may be missing.
 
-Here is the order of requests around one question. How one fingerprint is searched for, and when an answer is whole, is
-``lookup``'s business; by document is ``find_of``, many at once ``find_many``.
+The order of requests for one text lives here. The searches of one fingerprint live in ``search``; lookups by document
+in ``find_of``, many lookups in ``find_many``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import replace
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.lookup.options import Options, checked, effective_distance, usable_limits
-from es_simhash.flows.lookup.search import Lookup
+from es_simhash.flows.lookup.options import Options, check_complete, effective_distance, usable_limits
+from es_simhash.flows.lookup.question import Question, Subject
+from es_simhash.flows.lookup.search import search, stream
 from es_simhash.flows.lookup.verify import verify_near_dups
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.hashing import fingerprint as compute_fingerprint, to_hex
@@ -23,14 +24,14 @@ from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats, PlanEstimate
 from es_simhash.index.rescore import NearDups
 
-__all__ = ["before_verification", "explain", "find", "nothing_for", "scan", "stats_for", "verified"]
+__all__ = ["before_verification", "explain", "find", "nothing_for", "read_subject", "scan", "verify_found"]
 
 
 def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:
     """
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
 
-    Cost: one search where few candidates are expected, and fit on a page; before the first lookup in an index, one
+    Cost: one search where few candidates are expected and fit on a page; before the first lookup in an index, one
     request for its mapping, and beyond distance 2 two for its size.
     """
     check_index(index)
@@ -40,31 +41,33 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     try:
         settings = yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
-        return checked(NearDups(complete=False, reasons=error.reasons), options)
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options)
     if text is not None:
         fingerprint = yield Compute(_fingerprint, (text, settings))
     if fingerprint is None:
         return nothing_for(settings, options)
-    stats = yield from stats_for(context, index, settings, options)
-    inner = before_verification(options)
-    lookup = Lookup(context, index, fingerprint, settings=settings, stats=stats, options=inner)
-    found = yield from lookup.search()
-    return (yield from verified(index, [found], [text], settings, options))[0]
+    subject = yield from read_subject(context, index, settings, before_verification(options))
+    found = yield from search(Question(subject, fingerprint))
+    return (yield from verify_found(index, [found], [text], settings, options))[0]
 
 
 def before_verification(options: Options) -> Options:
-    """Return how to look up what is verified afterwards: all of it, since the nearest need not be the most similar."""
+    """
+    Return how to look up what is verified afterwards: all of it, since the nearest need not be the most similar.
+    """
     return options if options.verification is None else replace(options, size=None)
 
 
-def verified(
+def verify_found(
     index: Index,
     found: Sequence[NearDups],
     texts: Sequence[str | None],
     settings: IndexSettings,
     options: Options,
 ) -> Flow[list[NearDups]]:
-    """Return the answers in *found*, each verified against its text where the caller asked for that."""
+    """
+    Return the answers in *found*, each verified against its text where the caller asked for that.
+    """
     if options.verification is None:
         return list(found)
     known = [text for text in texts if text is not None]
@@ -74,23 +77,30 @@ def verified(
     return [replace(answer, items=answer.items[: options.size]) for answer in answers]
 
 
-def stats_for(
+def read_subject(
     context: Context, index: Index, settings: IndexSettings, options: Options, *, many: bool = False
-) -> Flow[IndexStats | None]:
-    """Return what the plan of one lookup, or of *many*, is to go by; nothing is asked where the caller names it."""
+) -> Flow[Subject]:
+    """
+    Return what one lookup, or *many*, ask about, with the size of the index unless the caller names a plan.
+    """
+    stats: IndexStats | None
     if options.plan is not None:
-        return context.recall_stats(index) or IndexStats()
-    return (yield from index_stats(context, index, None if many else effective_distance(settings, options)))
+        stats = context.recall_stats(index) or IndexStats()
+    else:
+        stats = yield from index_stats(context, index, None if many else effective_distance(settings, options))
+    return Subject(context, index, settings, stats, options)
 
 
 def nothing_for(settings: IndexSettings, options: Options) -> NearDups:
-    """Return the answer for a text without features, which is near to nothing."""
+    """
+    Return the answer for a text without features, which has no near-duplicates.
+    """
     return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
     """
-    Refuse a lookup that is not asked by exactly one of *text* and *fingerprint*.
+    Refuse a lookup that gives both *text* and *fingerprint*, or neither.
 
     Raises:
         TypeError: If both or none is given, or one has the wrong type.
@@ -125,17 +135,16 @@ def scan(context: Context, index: Index, text: str | None, fingerprint: int | No
         fingerprint = yield Compute(_fingerprint, (text, settings))
     if fingerprint is None:
         return
-    stats = yield from stats_for(context, index, settings, options)
-    lookup = Lookup(context, index, fingerprint, settings=settings, stats=stats, options=options)
-    yield from lookup.stream()
+    subject = yield from read_subject(context, index, settings, options)
+    yield from stream(Question(subject, fingerprint))
 
 
 def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:
     """
     Return the estimates of the plans for *max_distance* in *index*, cheapest first.
     """
-    options = Options(max_distance)
+    options = Options(max_distance=max_distance)
     settings = yield from read_index_settings(context, check_index(index))
-    wanted = effective_distance(settings, options)
-    stats = yield from index_stats(context, index, wanted)
-    return explain_plan(wanted, stats=stats, limits=usable_limits(context, index, settings))
+    distance = effective_distance(settings, options)
+    stats = yield from index_stats(context, index, distance)
+    return explain_plan(distance, stats=stats, limits=usable_limits(context, index, settings))

@@ -1,38 +1,30 @@
 """
-Many lookups at once, by multi-search: answers in order, and none sunk by another.
+Many lookups: the answer of each in order, or the exception of the one that failed.
+
+The multi-searches live in ``batch``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SimHashError
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
-from es_simhash.flows.lookup.find import before_verification, nothing_for, stats_for, verified
-from es_simhash.flows.lookup.options import Options, checked
-from es_simhash.flows.lookup.search import Lookup
-from es_simhash.flows.lookup.shared_search import Bundle, bundles
-from es_simhash.flows.protocol import Call, Compute, Flow, status_of
+from es_simhash.flows.lookup.batch import Outcome, ask_batch
+from es_simhash.flows.lookup.find import before_verification, nothing_for, read_subject, verify_found
+from es_simhash.flows.lookup.options import Options, check_complete
+from es_simhash.flows.lookup.question import Question
+from es_simhash.flows.lookup.search import search
+from es_simhash.flows.protocol import Compute, Flow, status_of
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups
 
 __all__ = ["find_many"]
 
-# Lookups in one multi-search.
-BATCH = 100
-
-
 _T = TypeVar("_T")
-
-
-def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    """Yield *items* in lists of *size*, the last one shorter."""
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 def find_many(
@@ -41,12 +33,12 @@ def find_many(
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
     options: Options,
-) -> Flow[list[NearDups | Exception]]:
+) -> Flow[list[Outcome]]:
     """
     Return for each of *texts*, or of *fingerprints*, in order, its near-duplicates, or the exception of its lookup.
 
-    Cost: one multi-search for every 100 lookups, or one after another where each has hundreds of candidates. Memory:
-    what is found, and the candidates of 100 lookups.
+    Cost: one multi-search for every 100 lookups, or one lookup after another where each has hundreds of candidates.
+    Memory: what is found, and the candidates of 100 lookups.
     """
     check_index(index)
     if (texts is None) == (fingerprints is None):
@@ -55,28 +47,22 @@ def find_many(
         raise TypeError("texts must be an iterable of strings, not one string")
     if texts is None and options.verification is not None:
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
+    given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
     try:
         settings = yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        return [checked(unknown, options) for _ in (fingerprints if texts is None else texts) or ()]
-    stats = yield from stats_for(context, index, settings, options, many=True)
-    inner = before_verification(options)
-    results: list[NearDups | Exception] = []
-    given: Any = fingerprints if texts is None else texts
-    for batch in batches(given, BATCH):
+        return [check_complete(unknown, options) for _ in given]
+    subject = yield from read_subject(context, index, settings, before_verification(options), many=True)
+    results: list[Outcome] = []
+    for part in _parts(given, options.sizes.batch):
         if texts is None:
-            found = [_checked_fingerprint(each) for each in batch]
+            found = [_check_fingerprint(each) for each in part]
         else:
-            found = yield Compute(_fingerprint_each, (batch, settings))
-        lookups = [
-            Lookup(context, index, each, settings=settings, stats=stats, options=inner)
-            for each in found
-            if isinstance(each, int)
-        ]
-        answers = yield from _search_together(lookups, index, inner)
+            found = yield Compute(_fingerprint_each, (part, settings))
+        answers = yield from _look_up([Question(subject, each) for each in found if isinstance(each, int)])
         if options.verification is not None:
-            asked = [text for text, each in zip(batch, found, strict=True) if isinstance(each, int)]
+            asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
             answers = yield from _verify_each(index, answers, asked, settings, options)
         outcomes = iter(answers)
         results += [
@@ -86,20 +72,42 @@ def find_many(
     return results
 
 
+def _parts(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    iterator = iter(items)
+    while part := list(islice(iterator, size)):
+        yield part
+
+
+def _look_up(questions: Sequence[Question]) -> Flow[list[Outcome]]:
+    if not questions or not questions[0].expects_many:
+        return (yield from ask_batch(questions))
+    # One after another: the candidates of many lookups at once would fill the memory.
+    outcomes: list[Outcome] = []
+    for question in questions:
+        try:
+            outcomes.append((yield from search(question)))
+        except Exception as error:
+            if status_of(error) is None and not isinstance(error, SimHashError):
+                raise  # a server that cannot be reached fails every element
+            outcomes.append(error)
+    return outcomes
+
+
 def _verify_each(
     index: Index,
-    answers: Sequence[NearDups | Exception],
+    answers: Sequence[Outcome],
     texts: Sequence[Any],
     settings: IndexSettings,
     options: Options,
-) -> Flow[list[NearDups | Exception]]:
+) -> Flow[list[Outcome]]:
     """Verify the answers of a batch together; what failed stays as it is."""
     asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
-    judged = iter((yield from verified(index, [a for a, _ in asked], [t for _, t in asked], settings, options)))
-    return [next(judged) if isinstance(answer, NearDups) else answer for answer in answers]
+    found, known = [answer for answer, _ in asked], [text for _, text in asked]
+    verified = iter((yield from verify_found(index, found, known, settings, options)))
+    return [next(verified) if isinstance(answer, NearDups) else answer for answer in answers]
 
 
-def _checked_fingerprint(value: Any) -> int | Exception | None:
+def _check_fingerprint(value: Any) -> int | Exception | None:
     """Return a fingerprint as it is, or what is wrong with it."""
     try:
         if value is not None:
@@ -129,81 +137,3 @@ def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int
         next(computed) if isinstance(text, str) else TypeError(f"text must be a string, not {type(text).__name__}")
         for text in texts
     ]
-
-
-# What one search of a batch may be refused for without it telling anything of the search itself.
-_SAME_ALONE = (401, 403, 404)
-
-
-# What a multi-search may be refused for as a whole.
-_TOO_MUCH = (413, 429, 502, 503, 504)
-
-
-def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
-    error = answer["error"]
-    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    status = answer.get("status", 0)
-    return SearchFailedError(
-        f"the server refused this search with status {status}: {cause}", status=status, error=error
-    )
-
-
-def _search_together(lookups: Sequence[Lookup], index: Index, options: Options) -> Flow[list[NearDups | Exception]]:
-    """Return the answers of one multi-search, in which several lookups share a search where that is cheaper."""
-    if lookups and lookups[0].expects_many:
-        return (yield from _search_each(lookups))
-    answers: list[Mapping[str, Any] | Exception | None] = []
-    for bundle, answer in (yield from _multi_search(list(bundles(lookups)), index, options)):
-        answers += bundle.share(answer)
-    # What could not share a search is asked again, each lookup for itself.
-    alone = [Bundle([lookup]) for lookup, answer in zip(lookups, answers, strict=True) if answer is None]
-    again = iter([answer for _, answer in (yield from _multi_search(alone, index, options))])
-    outcomes: list[NearDups | Exception] = []
-    for lookup, shared in zip(lookups, answers, strict=True):
-        answer = next(again) if shared is None else shared
-        try:
-            if isinstance(answer, Exception):
-                outcomes.append(answer)
-            elif "error" not in answer:
-                outcomes.append((yield from lookup.take_answer(answer)))
-            elif answer.get("status") in _SAME_ALONE:
-                outcomes.append(_refusal(answer))
-            else:
-                # A full queue, a small window, a plan that is not allowed: it gets a try of its own.
-                lookup.adapt(answer["error"])
-                outcomes.append((yield from lookup.search()))
-        except Exception as error:  # noqa: BLE001 -- a failed element is a value
-            outcomes.append(error)
-    return outcomes
-
-
-def _search_each(lookups: Sequence[Lookup]) -> Flow[list[NearDups | Exception]]:
-    """Return the answer of each lookup, one after another: the candidates of many at once would fill the memory."""
-    outcomes: list[NearDups | Exception] = []
-    for lookup in lookups:
-        try:
-            outcomes.append((yield from lookup.search()))
-        except Exception as error:
-            if status_of(error) is None and not isinstance(error, SimHashError):
-                raise  # a server that is not there is no matter of one element
-            outcomes.append(error)
-    return outcomes
-
-
-def _multi_search(asked: Sequence[Bundle], index: Index, options: Options) -> Flow[list[tuple[Bundle, Any]]]:
-    """Return each bundle's answer, or why it has none; what is refused whole, for its size or for load, is halved."""
-    if not asked:
-        return []
-    header = {"index": index} | ({} if options.routing is None else {"routing": options.routing})
-    body = [line for bundle in asked for line in (header, bundle.body())]
-    try:
-        answers = (yield Call("msearch", {"body": body}))["responses"]
-    except Exception as error:
-        if status_of(error) not in _TOO_MUCH:
-            raise
-        if len(asked) == 1:
-            return [(asked[0], error)]
-        half = len(asked) // 2
-        first = yield from _multi_search(asked[:half], index, options)
-        return first + (yield from _multi_search(asked[half:], index, options))
-    return list(zip(asked, answers, strict=True))

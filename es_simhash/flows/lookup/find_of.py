@@ -9,9 +9,10 @@ from itertools import islice
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
-from es_simhash.flows.lookup.find import before_verification, stats_for, verified
-from es_simhash.flows.lookup.options import Options, checked, effective_distance
-from es_simhash.flows.lookup.search import Lookup
+from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
+from es_simhash.flows.lookup.options import Options, check_complete, effective_distance
+from es_simhash.flows.lookup.question import Question
+from es_simhash.flows.lookup.search import search
 from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.answers import find_gaps, sentences
@@ -45,13 +46,13 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     try:
         settings = yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
-        return checked(NearDups(complete=False, reasons=error.reasons), options)
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options)
     inner = before_verification(options)
     found = yield from _find_of_unverified(context, index, id, settings, inner)
     if options.verification is None or not found:
         return found
     text = yield from fetch_text(index, id, settings=settings, verification=options.verification)
-    return (yield from verified(index, [found], [text], settings, options))[0]
+    return (yield from verify_found(index, [found], [text], settings, options))[0]
 
 
 def _find_of_unverified(
@@ -64,11 +65,10 @@ def _find_of_unverified(
     # The document itself is looked up as well, and left out before anything is handed over.
     size = None if options.size is None else options.size + len(itself)
     wider = replace(options, size=size, on_incomplete="return")
-    stats = yield from stats_for(context, index, settings, options)
-    lookup = Lookup(context, index, fingerprint, settings=settings, stats=stats, options=wider)
-    found = yield from lookup.search()
+    subject = yield from read_subject(context, index, settings, wider)
+    found = yield from search(Question(subject, fingerprint))
     others = (each for each in found if (each.index, each.id) not in itself)
-    return checked(replace(found, items=tuple(islice(others, options.size))), options)
+    return check_complete(replace(found, items=tuple(islice(others, options.size))), options)
 
 
 def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:

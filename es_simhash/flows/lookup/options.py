@@ -1,7 +1,7 @@
 """
-How to look up, apart from what: the wishes of a caller, and what applies where there are none.
+Options of a lookup, checked; and what applies where the caller left one out.
 
-No request is made here; what is done with the wishes is ``lookup``'s business, and that of the flows around it.
+No request is made here. What an option does lives in ``question``, ``search`` and the flows around them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,53 @@ from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDups
 
-__all__ = ["OnIncomplete", "Options", "checked", "effective_distance", "usable_limits"]
+__all__ = ["OnIncomplete", "Options", "Sizes", "check_complete", "effective_distance", "usable_limits"]
 
 OnIncomplete = Literal["raise", "return"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """
+    How much is asked for at once. The answers do not depend on it.
+
+    Attributes:
+        first_page:
+            Hits of a first search, if no more are expected. Most searches do not fill the page, which costs next to
+            nothing; a page that is too small costs the search a second time.
+        next_page:
+            Hits a page where one page does not hold all candidates.
+        largest_page:
+            Most hits a page; by default servers refuse more.
+        ranked_from:
+            Candidates from which on the nearest few are found sooner in order of clauses matched.
+        fingerprints:
+            Near fingerprints whose documents are asked for together.
+        batch:
+            Lookups in one multi-search.
+        shared:
+            Most lookups in one search.
+        shared_terms:
+            Most block terms in one search of several lookups, which keeps its body small.
+        shared_passing:
+            Most documents, for each lookup of a shared search, whose distance to every one of them is computed.
+    """
+
+    first_page: int = 2_000
+    next_page: int = 5_000
+    largest_page: int = 10_000
+    ranked_from: int = 50_000
+    fingerprints: int = 1_000
+    batch: int = 100
+    shared: int = 50
+    shared_terms: int = 6_000
+    shared_passing: int = 12_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """
-    How to look up, apart from what: the keyword arguments of the client's find methods.
+    The keyword arguments of the client's find methods, checked.
 
     Raises:
         TypeError: If one has the wrong type.
@@ -44,6 +82,7 @@ class Options:
     on_incomplete: OnIncomplete = "raise"
     verify: Verify | None = None
     preset: str | Preset | None = None
+    sizes: Sizes = Sizes()
     verification: Verification | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -84,15 +123,15 @@ def effective_distance(settings: IndexSettings, options: Options) -> int:
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
     """
-    Return what the server allows queries of *index*, without scripts where documents lack the copy for them.
+    Return what the server allows queries of *index*, without scripts if documents lack the field that scripts read.
     """
     limits = context.limits(index)
     return limits if settings.value else replace(limits, scripts=False)
 
 
-def checked(answer: NearDups, options: Options) -> NearDups:
+def check_complete(answer: NearDups, options: Options) -> NearDups:
     """
-    Return *answer* if it is complete, or the caller takes it all the same.
+    Return *answer* if it is complete, or if the caller asked for incomplete answers.
 
     Raises:
         IncompleteSearchError: Otherwise; it carries the answer.

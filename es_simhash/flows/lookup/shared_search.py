@@ -1,8 +1,8 @@
 """
-Several lookups in one search, told apart by the client: what a server spends on a search whatever it asks is shared.
+Several lookups in one search, so that what a search costs whatever it asks is paid once.
 
-The lookups are of one index, with the same options, and so have the same plan. What a single lookup asks, and what
-comes of its answer, is ``lookup``'s business.
+The client tells whose hit is whose. The lookups have the same subject, and so the same plan. What one question asks
+lives in ``question``, and the requests in ``batch``.
 """
 
 from __future__ import annotations
@@ -11,67 +11,88 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.flows.lookup.search import LARGEST_PAGE, Lookup
+from es_simhash.flows.lookup.question import ASSUMED, Question
 from es_simhash.flows.transfer.answers import find_gaps
+from es_simhash.flows.transfer.pages import Hits
+from es_simhash.index.plan_cost import estimate
+from es_simhash.index.rescore import held_fingerprints
 
 __all__ = ["Bundle", "bundles"]
-
-MOST_LOOKUPS = 50
-# Most block terms in one search, so that its body stays small.
-MOST_TERMS = 6_000
-# Most documents, for each lookup of a bundle, whose distances to all of them are computed, by a script or the client.
-MOST_PASSING = 12_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """
-    Lookups that are asked in one search.
+    Questions that are asked in one search.
 
     Attributes:
-        lookups:
-            One or more, of the same index and options.
+        questions:
+            One or more, of the same subject.
     """
 
-    lookups: Sequence[Lookup]
+    questions: Sequence[Question]
 
     @property
     def page(self) -> int:
         """Most hits of the search."""
-        return min(LARGEST_PAGE, sum(each.page for each in self.lookups))
+        largest = self.questions[0].subject.options.sizes.largest_page
+        return min(largest, sum(each.page for each in self.questions))
 
     def body(self) -> dict[str, Any]:
         """Return the search body."""
-        first = self.lookups[0]
-        if len(self.lookups) == 1:
+        first = self.questions[0]
+        if len(self.questions) == 1:
             return first.body()
-        return first.shared_body([each.fingerprint for each in self.lookups], page=self.page)
+        return first.shared_body([each.fingerprint for each in self.questions], page=self.page)
 
     def share(self, answer: Any) -> list[Any]:
         """
-        Return each lookup's part of the *answer*; ``None`` for each where they have to be asked one by one.
+        Return each question's part of the *answer*; ``None`` for each where they have to be asked one by one.
 
-        They have to where there is none, or the search was refused, or did not read everything, or a hit has no
-        fingerprint to tell whose it is: a lookup alone knows what to do then. The one lookup of a bundle gets the
-        answer as it is.
+        They have to if there is no answer, the search was refused or did not read everything, or a hit has no
+        fingerprint to tell whose it is. The one question of a bundle gets the answer as it is.
         """
-        if len(self.lookups) == 1:
+        if len(self.questions) == 1:
             return [answer]
-        alone = [None] * len(self.lookups)
+        one_by_one = [None] * len(self.questions)
         if not isinstance(answer, Mapping) or "error" in answer or find_gaps(answer):
-            return alone
+            return one_by_one
         hits = answer["hits"]["hits"]
-        if len(hits) >= self.page or not all(map(self.lookups[0].can_compare, hits)):
-            return alone
-        return [{**answer, "hits": {"hits": each.near(hits)}} for each in self.lookups]
+        field = self.questions[0].field
+        if len(hits) >= self.page or not all(held_fingerprints(hit, field) for hit in hits):
+            return one_by_one
+        return [{**answer, "hits": {"hits": _near(each, hits)}} for each in self.questions]
 
 
-def bundles(lookups: Sequence[Lookup]) -> Iterator[Bundle]:
+def _near(question: Question, hits: Hits) -> list[Mapping[str, Any]]:
+    """Return the *hits*, all of which have a fingerprint, that are within the question's distance."""
+    field, fingerprint, most = question.field, question.fingerprint, question.max_distance
+    return [
+        hit for hit in hits if any((int(each, 16) ^ fingerprint).bit_count() <= most for each in hit["fields"][field])
+    ]
+
+
+def bundles(questions: Sequence[Question]) -> Iterator[Bundle]:
     """
-    Yield *lookups*, in order, in bundles that a server can be asked; one by one where that is no cheaper.
+    Yield *questions*, in order, in bundles that a server can be asked; one by one where that is no cheaper.
     """
-    if not lookups:
+    if not questions:
         return
-    size = lookups[0].shareable(MOST_LOOKUPS, terms=MOST_TERMS, passing=MOST_PASSING)
-    for start in range(0, len(lookups), size):
-        yield Bundle(lookups[start : start + size])
+    size = _shareable(questions[0])
+    for start in range(0, len(questions), size):
+        yield Bundle(questions[start : start + size])
+
+
+def _shareable(question: Question) -> int:
+    """Return how many questions like this one are cheaper in one search than alone."""
+    if question.plan.is_scan:
+        return 1
+    sizes = question.subject.options.sizes
+    passing = estimate(question.plan, question.subject.stats or ASSUMED).passing
+    most = (
+        sizes.shared,
+        sizes.shared_terms // question.plan.terms,
+        question.limits.max_clauses // (2 * question.plan.clauses),
+        int(sizes.shared_passing / max(1.0, passing)),
+    )
+    return max(1, min(most))

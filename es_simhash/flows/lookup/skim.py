@@ -1,29 +1,75 @@
 """
-Telling which of many candidates are near by their fingerprints alone, before anything else of them is read.
+Skimming: reading only the fingerprints of many candidates first, and then the documents of those that are near.
 
-A hit's id lies in the stored fields, and unpacking those costs a server several times what the rest of a hit does. What
-is near is asked for a second time, by its fingerprint. The searches are ``lookup``'s business.
+The expensive part of a hit is its ``_id``: it lies in the stored fields, and unpacking those costs a server several
+times what the rest of a hit does. The requests live in ``search`` and ``transfer.pages``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from es_simhash.flows.lookup.collect import Collector
+from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.protocol import Flow
-from es_simhash.flows.transfer.pages import Hits
+from es_simhash.flows.transfer.pages import Handle, Hits, Pass
 from es_simhash.hashing import from_hex
 from es_simhash.index.rescore import NearDup, held_fingerprints
 
-__all__ = ["Part", "Skim"]
+__all__ = ["Part", "Skim", "skim_passes"]
+
+
+def skim_passes(question: Question, collector: Collector, read_whole: Handle) -> Iterator[Pass]:
+    """
+    Yield what to read, in one view of the index, to collect the same as by reading all candidates whole.
+
+    Args:
+        question:
+            The question.
+        collector:
+            Receives what was found, at the end; nothing before, since a view may turn out not to be readable.
+        read_whole:
+            Handles the pages of all candidates where skimming did not find what it counted.
+    """
+    sizes = question.subject.options.sizes
+    skim = Skim(question.fingerprint, question.max_distance, question.field)
+    body = question.body() | {"stored_fields": "_none_"}
+    del body["_source"]  # refused beside it
+    # Candidates that did not fit on a first page are more than were expected.
+    likely = 2 * question.expected if question.expects_many else 2 * sizes.first_page
+    page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
+    yield Pass(body, skim.handle, page, likely)
+    parts = skim.parts(question.subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
+    found: list[NearDup] = []
+    for part in parts:
+        page = min(sizes.next_page, part.missing + 1)
+        body = question.holders_body(part.fingerprints, page=page)
+        yield Pass(body, _part_handler(part, collector, found), page, part.documents)
+    if skim.is_whole(parts):
+        collector.found, collector.candidates = found, skim.candidates
+    else:
+        # A document has block terms and no fingerprint, for example: read everything whole.
+        yield Pass(question.body(), read_whole, sizes.next_page)
+
+
+def _part_handler(part: Part, collector: Collector, found: list[NearDup]) -> Handle:
+    field = collector.question.field
+
+    def handle(hits: Hits) -> Flow[bool]:
+        yield from ()
+        found.extend(part.take(collector.rescore([hit for hit in hits if held_fingerprints(hit, field)])))
+        return part.any_will_do and not part.missing
+
+    return handle
 
 
 @dataclass(slots=True)
 class Part:
     """
-    Near fingerprints that are asked for together.
+    Near fingerprints whose documents are asked for together.
 
     Attributes:
         fingerprints:
@@ -31,9 +77,9 @@ class Part:
         documents:
             How many of the candidates have one of them.
         missing:
-            How many more documents are wanted; below 0, there are others than the candidates.
+            How many more documents are wanted; below 0, more were found than there are candidates.
         any_will_do:
-            Whether fewer are wanted than there are, and it is all the same which.
+            Whether fewer are wanted than there are, no matter which.
     """
 
     fingerprints: frozenset[int]
@@ -52,7 +98,7 @@ class Part:
 
 class Skim:
     """
-    The fingerprints of the candidates of a lookup, as far as they are near.
+    The near fingerprints among the candidates of a lookup.
 
     Args:
         fingerprint:
@@ -75,16 +121,16 @@ class Skim:
         self._near: Counter[int] = Counter()
         self._unreadable = 0
 
-    def note(self, hits: Hits) -> Flow[bool]:
-        """Count the near fingerprints of a page of candidates; never enough."""
+    def handle(self, hits: Hits) -> Flow[bool]:
+        """Count the near fingerprints of a page of candidates. Returns False: keep reading."""
         yield from ()
         self.candidates += len(hits)
         for hit in hits:
-            held = held_fingerprints(hit, self._name)
-            if not held:
+            digits = held_fingerprints(hit, self._name)
+            if not digits:
                 self._unreadable += 1
                 continue
-            distance, nearest = min((self._distance(value), value) for value in map(from_hex, held))
+            distance, nearest = min((self._distance(value), value) for value in map(from_hex, digits))
             if distance <= self._max_distance:
                 self._near[nearest] += 1
         return False
@@ -95,7 +141,7 @@ class Skim:
         """
         left = sum(self._near.values()) if size is None else size
         farthest = self._farthest(left)
-        # Of the documents at the farthest distance that is needed at all, some will do.
+        # Of the documents at the farthest distance that is needed, only some are needed, no matter which.
         nearer = [each for each in self._near if self._distance(each) < farthest]
         last = [each for each in self._near if self._distance(each) == farthest]
         found: list[Part] = []
@@ -114,11 +160,11 @@ class Skim:
         counts = [0] * (self._max_distance + 1)
         for value, count in self._near.items():
             counts[self._distance(value)] += count
-        together = accumulate(counts)
-        return next((distance for distance, held in enumerate(together) if held > documents), len(counts))
+        totals = accumulate(counts)
+        return next((distance for distance, total in enumerate(totals) if total > documents), len(counts))
 
     def is_whole(self, parts: Sequence[Part]) -> bool:
-        """Whether every candidate could be compared, and what was wanted of the near ones is there."""
+        """Return whether every candidate could be compared, and all that was wanted of the near ones was found."""
         return not self._unreadable and not any(part.missing for part in parts)
 
     def _distance(self, value: int) -> int:

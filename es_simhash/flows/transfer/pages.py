@@ -1,8 +1,8 @@
 """
-Reading every hit of a search, however many there are, and noticing when that was not every hit.
+The one reader of pages: every hit of a search, however many there are, and what may be missing from them.
 
-Uses a point in time read page by page, or a scroll where a server has no usable one. What a hit means is the
-caller's business.
+It reads a point in time, page by page and in one or several slices, or a scroll where a server has no usable point in
+time. What a hit means is the caller's business.
 """
 
 from __future__ import annotations
@@ -14,32 +14,46 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import Call, Flow, Together, error_text, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
+from es_simhash.flows.transfer.retry import ATTEMPTS, Patience, ask, is_passing
 
-__all__ = ["Pass", "Passes", "order_without_ties", "read_pages"]
+__all__ = ["Handle", "HandleAhead", "Hits", "Pass", "Passes", "read_pages", "read_slices"]
 
 logger = logging.getLogger("es_simhash")
 
 Hits = Sequence[Mapping[str, Any]]
+# Deals with the hits of a page; returns whether that is enough.
 Handle = Callable[[Hits], Flow[bool]]
+# Deals with the hits of a page of every slice; carries out the calls for the next pages, and returns their answers.
+HandleAhead = Callable[[Hits, Sequence[Call]], Flow[list[Any]]]
+# As HandleAhead, and may return None: that is enough.
+_Take = Callable[[Hits, Sequence[Call]], Flow[list[Any] | None]]
+
+KEEP_ALIVE_SECONDS = 600
+# What servers allow by default.
+LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
+# Where the caller is slow on purpose, a page is read about so often.
+PACED_SECONDS = 60
+_LARGEST_PAGE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """
-    Something to read in a view.
+    One search, all hits of which are read in a view.
 
     Attributes:
         body:
             Search body; its ``size`` and order are set here.
         handle:
-            What is done with the hits of each page, and whether that is enough.
+            Deals with the hits of each page, and returns whether that is enough.
         page:
             Hits a page.
         likely:
-            How many hits there probably are. Where they fit on a page they are first asked for in no order, which
-            servers are faster at.
+            How many hits there probably are. Where they fit on one page they are first read in no order, which is
+            faster.
     """
 
     body: Mapping[str, Any]
@@ -50,11 +64,9 @@ class Pass:
 
 Passes = Iterable[Pass]
 
-KEEP_ALIVE = "5m"
-
 
 def read_pages(
-    index: str | Sequence[str],
+    index: Index,
     body: Mapping[str, Any],
     handle: Handle,
     *,
@@ -75,7 +87,7 @@ def read_pages(
             Called with the hits of each page; the flow it returns is carried out before the next page, and its
             result says whether that is enough.
         page:
-            Hits a page; made smaller where the index's ``max_result_window`` wants that.
+            Hits a page; made smaller where the index's ``max_result_window`` is smaller.
         routing:
             Routing value that restricts the search to a shard.
         ranked:
@@ -88,103 +100,232 @@ def read_pages(
         What :func:`~es_simhash.flows.transfer.answers.find_gaps` found in the answers, each once.
     """
     options = {} if routing is None else {"routing": routing}
-    opened = None
-    try:
-        opened = yield Call("open_point_in_time", {"index": index, "keep_alive": KEEP_ALIVE, **options}, opens=True)
-    except Exception as error:
-        if status_of(error) not in (400, 403, 404, 405):
-            raise
-        # No point in time here, or no right to one; a missing index fails again below, in its own words.
-        logger.debug("no point in time (%s); scrolling instead", error)
-    if opened is not None:
-        gaps = yield from _read_point_in_time(opened, passes or [Pass(body, handle, page)], ranked=ranked)
-        if gaps is not None:
-            return gaps
+    view = yield from _open_view(index, options, KEEP_ALIVE_SECONDS, Patience(1))
+    if view is not None:
+        view.ranked = ranked
+        try:
+            for each in passes or [Pass(body, handle, page)]:
+                cursor = _Cursor(each.body, each.page, is_ordered=each.likely >= each.page)
+                if not (yield from _read_view(view, [cursor], _one_by_one(each.handle))):
+                    break
+            else:
+                return list(view.gaps)
+        finally:
+            yield from _give_back(view.close())
     return (yield from _read_scroll(index, body, handle, page, options))
 
 
-def order_without_ties(opened: Mapping[str, Any]) -> list[dict[str, str]]:
+def read_slices(
+    index: Index,
+    body: Mapping[str, Any],
+    handle: HandleAhead,
+    *,
+    page: int,
+    slices: int,
+    documents_per_second: float | None = None,
+) -> Flow[list[Gap]]:
     """
-    Return the order in which to read the point in time *opened*: what ties with the last hit of a page is lost.
+    Give every hit of *body* in *index* to *handle*, several slices at once, and return why some may be missing.
 
-    By shard and place in it. OpenSearch numbers the shards of each index anew, so there it takes the index as well.
+    A page that the server is too busy for is asked for again.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body; its ``size`` and order are set here.
+        handle:
+            Called with the hits of a page of every slice, and the calls that read the next pages. The flow it returns
+            carries these out beside its own work, and returns their answers.
+        page:
+            Hits a page and slice; made smaller where the index's ``max_result_window`` is smaller.
+        slices:
+            Number of slices read at once.
+        documents_per_second:
+            How fast the caller is going to deal with the hits, where it goes slowly on purpose: the pages are then so
+            small, and the view lives so long, that it does not end between two pages.
     """
-    return [{"_shard_doc": "asc"}, *([{"_index": "asc"}] if "pit_id" in opened else [])]
+    keep_alive = KEEP_ALIVE_SECONDS
+    if documents_per_second is not None:
+        page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
+        between_pages = page * slices / documents_per_second
+        keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
+    view = yield from _open_view(index, {}, keep_alive, Patience(1))
+    if view is not None:
+        view.attempts = ATTEMPTS
+        cursors = [_Cursor(body, page, part=(number, slices)) for number in range(slices)]
+        try:
+            if (yield from _read_view(view, cursors, handle)):
+                return list(view.gaps)
+        finally:
+            yield from _give_back(view.close())
+
+    def alone(hits: Hits) -> Flow[bool]:
+        yield from handle(hits, [])
+        return False
+
+    return (yield from _read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
 
 
 class _View:
     """A point in time, what may be missing from it, and how many hits it gives at once."""
 
-    def __init__(self, opened: Mapping[str, Any]) -> None:
+    def __init__(self, opened: Mapping[str, Any], keep_alive: int) -> None:
         self.is_opensearch = "pit_id" in opened
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
-        self.largest_page = 2**31 - 1
+        self.keep_alive = f"{keep_alive}s"
+        self.largest_page = _LARGEST_PAGE
         self.gaps = dict.fromkeys(find_gaps(opened))
+        self.ranked = False
+        self.attempts = 1
+
+    def order(self) -> list[dict[str, str]]:
+        """
+        Return an order without ties: what ties with the last hit of a page would be lost.
+
+        By shard and place in it. OpenSearch numbers the shards of each index anew, so there the index comes as well.
+        """
+        score = [{"_score": "desc"}] if self.ranked else []
+        return [*score, {"_shard_doc": "asc"}, *([{"_index": "asc"}] if self.is_opensearch else [])]
 
     def close(self) -> Call:
+        """Return the call that gives it back."""
         body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
         return Call("close_point_in_time", {"body": body})
 
 
-def _read_point_in_time(opened: Mapping[str, Any], passes: Passes, *, ranked: bool) -> Flow[list[Gap] | None]:
-    """Read on in the point in time *opened*; ``None`` where the server cannot keep an order in it."""
-    view = _View(opened)
-    order = [*([{"_score": "desc"}] if ranked else []), *order_without_ties(opened)]
+class _Cursor:
+    """How far one search, or one slice of it, has been read in a view."""
+
+    def __init__(
+        self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1), is_ordered: bool = True
+    ) -> None:
+        number, slices = part
+        self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
+        self._page = page
+        self._after: Any = None
+        self._is_ordered = is_ordered
+        self.asked = 0
+        self.is_open = True
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing has been read."""
+        return self._after is None
+
+    def call(self, view: _View) -> Call:
+        """Return the call that reads the next page."""
+        self.asked = min(self._page, view.largest_page)
+        self._is_ordered = self._is_ordered or self.asked < self._page
+        request = {**self._body, "size": self.asked, "pit": {"id": view.pit, "keep_alive": view.keep_alive}}
+        if self._is_ordered:
+            request["sort"] = view.order()
+        if self._after is not None:
+            request["search_after"] = self._after
+        return Call("search", {"body": request})
+
+    def must_order(self, hits: Hits) -> bool:
+        """Return whether more hits than fit on a page were read in no order, and have to be read again in order."""
+        if self._is_ordered or len(hits) < self.asked:
+            return False
+        self._is_ordered = True
+        return True
+
+    def advance(self, hits: Hits) -> None:
+        """Go on after *hits*."""
+        self.is_open = len(hits) >= self.asked
+        if hits and self.is_open:
+            self._after = hits[-1]["sort"]
+
+
+def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int, patience: Patience) -> Flow[_View | None]:
+    """Open a point in time; ``None`` where the server has none, or the user no right to one."""
+    arguments = {"index": index, "keep_alive": f"{keep_alive}s", **options}
     try:
-        for each in passes:
-            if not (yield from _read_pass(view, each, order)):
-                return None
-        return list(view.gaps)
-    finally:
-        yield from _give_back(view.close())
-
-
-def _read_pass(view: _View, wanted: Pass, order: list[dict[str, str]]) -> Flow[bool]:
-    """Give what is *wanted* of the *view* to its handle; return whether the server can keep the *order* there."""
-    after: Any = None
-    ordered = False
-    while True:
-        page = min(wanted.page, view.largest_page)
-        ordered = ordered or wanted.likely >= page
-        request = {**wanted.body, "size": page, "pit": {"id": view.pit, "keep_alive": KEEP_ALIVE}}
-        if ordered:
-            request["sort"] = order
-        if after is not None:
-            request["search_after"] = after
-        try:
-            answer = yield Call("search", {"body": request})
-        except Exception as error:
-            if is_window_refused(error) and page > 1:
-                view.largest_page = max(1, page // 2)
-                continue
-            if status_of(error) == 400 and "_shard_doc" in error_text(error) and after is None:
-                return False  # OpenSearch before 3.3
+        opened = yield from ask(Call("open_point_in_time", arguments, opens=True), patience=patience)
+    except Exception as error:
+        if status_of(error) not in (400, 403, 404, 405):
             raise
-        view.pit = answer.get("pit_id", view.pit)
-        gaps = find_gaps(answer)
-        if page > 1 and is_window_refused(gaps):  # of one of several indices
-            view.largest_page = max(1, page // 2)
-            continue
-        view.gaps |= dict.fromkeys(gaps)
-        hits = answer["hits"]["hits"]
-        if not ordered and len(hits) >= page:
-            ordered = True
-            continue
-        enough = yield from wanted.handle(hits)
-        if enough or len(hits) < page:
-            return True
-        after = hits[-1]["sort"]
+        # A missing index fails again when it is scrolled, in its own words.
+        logger.debug("no point in time (%s); scrolling instead", error)
+        return None
+    return _View(opened, keep_alive)
+
+
+def _one_by_one(handle: Handle) -> _Take:
+    """Return what deals with the hits of a page, and then reads the next page."""
+
+    def take(hits: Hits, calls: Sequence[Call]) -> Flow[list[Any] | None]:
+        is_enough = yield from handle(hits)
+        return None if is_enough else (yield from _send(calls))
+
+    return take
+
+
+def _send(calls: Sequence[Call]) -> Flow[list[Any]]:
+    """Carry *calls* out; a failure is an answer."""
+    if len(calls) != 1:
+        return (yield Together(calls, concurrency=len(calls))) if calls else []
+    try:
+        return [(yield calls[0])]
+    except Exception as error:  # noqa: BLE001 -- judged by _settle
+        return [error]
+
+
+def _read_view(view: _View, cursors: Sequence[_Cursor], take: _Take) -> Flow[bool]:
+    """Give what *cursors* read to *take*; return whether the server can keep an order in the *view*."""
+    answers: list[Any] | None = yield from _send([each.call(view) for each in cursors])
+    while cursors and answers is not None:
+        hits: list[Mapping[str, Any]] = []
+        for cursor, answer in zip(cursors, answers, strict=True):
+            found = yield from _settle(view, cursor, answer)
+            if found is None:
+                return False
+            cursor.advance(found)
+            hits += found
+        cursors = [each for each in cursors if each.is_open]
+        answers = yield from take(hits, [each.call(view) for each in cursors])
+    return True
+
+
+def _settle(view: _View, cursor: _Cursor, answer: Any) -> Flow[Hits | None]:
+    """Return the hits of *answer*, asked for again as needed; ``None`` where the server can keep no order."""
+    patience = Patience(view.attempts)
+    while True:
+        is_refused = isinstance(answer, BaseException)
+        gaps = [] if is_refused else find_gaps(answer)
+        if not is_refused:
+            view.pit = answer.get("pit_id", view.pit)
+        if cursor.asked > 1 and is_window_refused(answer if is_refused else gaps):  # by one of several indices
+            view.largest_page = min(view.largest_page, max(1, cursor.asked // 2))
+        elif is_refused:
+            if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and cursor.is_fresh:
+                return None  # OpenSearch before 3.3
+            if patience.is_spent or not is_passing(answer):
+                raise answer
+            yield patience.wait()
+        elif not cursor.must_order(answer["hits"]["hits"]):
+            view.gaps |= dict.fromkeys(gaps)
+            hits: Hits = answer["hits"]["hits"]
+            return hits
+        [answer] = yield from _send([cursor.call(view)])
 
 
 def _read_scroll(
-    index: str | Sequence[str], body: Mapping[str, Any], handle: Handle, page: int, options: Mapping[str, Any]
+    index: Index,
+    body: Mapping[str, Any],
+    handle: Handle,
+    page: int,
+    options: Mapping[str, Any],
+    *,
+    keep_alive: int = KEEP_ALIVE_SECONDS,
 ) -> Flow[list[Gap]]:
+    lives = f"{keep_alive}s"
     while True:
-        # A scroll always counts its hits: both products refuse one that is told not to.
+        # A scroll always counts its hits: both products refuse one that must not count them.
         request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
         try:
-            opening = {"index": index, "body": request, "scroll": KEEP_ALIVE, **options}
-            answer = yield Call("search", opening, opens=True)
+            answer = yield Call("search", {"index": index, "body": request, "scroll": lives, **options}, opens=True)
         except Exception as error:
             if not is_window_refused(error) or page == 1:
                 raise
@@ -199,7 +340,7 @@ def _read_scroll(
         while hits := answer["hits"]["hits"]:
             if (yield from handle(hits)):
                 break
-            answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": KEEP_ALIVE}})
+            answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": lives}})
             scroll = answer.get("_scroll_id", scroll)
             gaps |= dict.fromkeys(find_gaps(answer))
     finally:
@@ -213,7 +354,7 @@ def _end_scroll(scroll: str | None) -> Flow[None]:
 
 
 def _give_back(call: Call) -> Flow[None]:
-    """Carry out *call*, which frees something on the server; a failure costs memory there until it expires."""
+    """Carry out *call*, which frees something on the server; if that fails, the server frees it later by itself."""
     try:
         yield call
     except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more

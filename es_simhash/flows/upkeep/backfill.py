@@ -20,9 +20,8 @@ from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Operation, Outcome, bulk_call, finish_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, UNREADABLE, Place, place_of, rewrite
-from es_simhash.flows.transfer.pages import Hits
+from es_simhash.flows.transfer.pages import Hits, read_slices
 from es_simhash.flows.transfer.refresh import now, refresh
-from es_simhash.flows.transfer.slices import read_slices
 from es_simhash.flows.upkeep.manage import put_mapping
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.pool import FingerprintPool
@@ -210,7 +209,16 @@ class _Work:
                 raise MappingError(f"index {name!r} keeps no _source, so no text can be read: index its documents anew")
 
     def _pass(self, body: Mapping[str, Any], page: int, handle: Any) -> Flow[None]:
-        check_whole((yield from read_slices(self._index, body, handle, page=page, slices=self._options.slices)))
+        options = self._options
+        gaps = yield from read_slices(
+            self._index,
+            body,
+            handle,
+            page=page,
+            slices=options.slices,
+            documents_per_second=options.documents_per_second,
+        )
+        check_whole(gaps)
 
     def _key(self, index: str, id_: str, version: Mapping[str, Any]) -> int:
         from es_simhash.flows.upkeep.checkpoint import version_key  # noqa: PLC0415

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash.flows.protocol import Together
 from es_simhash.flows.transfer.answers import Gap
-from es_simhash.flows.transfer.slices import read_slices
+from es_simhash.flows.transfer.pages import read_slices
 from tests.flows.by_hand import ServerError
 from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
 
@@ -121,3 +121,18 @@ def test_shards_that_fail_are_told():
     store = Early({str(n): {} for n in range(5)}, is_opensearch=True)
     run, seen = read(store)
     assert (sorted(seen), store.open, run.apis[-1]) == (sorted(store.docs), {}, "clear_scroll")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rate", "page", "keep_alive"), [(1e6, 1_000, 600), (3.4, 102, 600), (0.01, 1, 2_000)])
+def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
+    """Pages are smaller, and where one document takes minutes the view lives longer."""
+
+    def handle(hits, ahead):
+        return (yield Together(ahead)) if ahead else []
+
+    store = filled(**kind)
+    flow = read_slices(INDEX, EVERYTHING, handle, page=1_000, slices=2, documents_per_second=rate)
+    [search, *_] = [call.arguments for call in carry_out(flow, store).calls if call.api == "search"]
+    lives = search["body"]["pit"]["keep_alive"] if store.has_pit else search["scroll"]
+    assert (search["body"]["size"], lives) == (page, f"{keep_alive}s")

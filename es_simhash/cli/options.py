@@ -1,0 +1,321 @@
+"""
+Options that several commands share, and the types of their values.
+
+A decorator is named after the value that it hands to the command. Options about groups are in ``grouping_options.py``,
+because they import more. No command is here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import Scheme, from_hex, get_scheme
+from es_simhash.index.fields import DEFAULT_PREFIX
+
+__all__ = [
+    "FINGERPRINT",
+    "INPUT_FILE",
+    "JSON",
+    "PRODUCTS",
+    "Server",
+    "Target",
+    "as_json",
+    "dry_run",
+    "filter_query",
+    "format_",
+    "max_distance",
+    "prefix",
+    "report_file",
+    "sample",
+    "scheme",
+    "target",
+    "text_fields",
+    "text_file",
+    "workers",
+    "yes",
+]
+
+DEFAULT_URL = "http://localhost:9200"
+PRODUCTS = ("elasticsearch", "opensearch")
+
+_T = TypeVar("_T")
+Command = Callable[..., _T]
+
+
+class JsonType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+    """An argument that is a JSON object or list."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value that the JSON stands for."""
+        if not isinstance(value, str):
+            return value
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            self.fail(f"{value[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'", param, ctx)
+        if not isinstance(parsed, (dict, list)):
+            self.fail(f"{value[:80]!r} is neither an object nor a list", param, ctx)
+        return parsed
+
+
+class FingerprintType(click.ParamType):  # type: ignore[type-arg]
+    """An argument that is a fingerprint in 16 hex digits."""
+
+    name = "fingerprint"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the fingerprint as an integer."""
+        if isinstance(value, int):
+            return value
+        try:
+            return from_hex(value)
+        except InvalidInputError as error:
+            self.fail(str(error), param, ctx)
+
+
+JSON = JsonType()
+FINGERPRINT = FingerprintType()
+INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """
+    How to reach a server, apart from the login, which comes from the environment.
+    """
+
+    url: str
+    product: str
+    is_insecure: bool
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    Where a command works: a server, the object that holds the fields, and a scheme if one was given.
+    """
+
+    server: Server
+    prefix: str
+    scheme: Scheme | str | None
+
+
+def target(command: Command[_T]) -> Command[_T]:
+    """
+    Add the options that name a server, and ``--prefix``; the command gets them as ``target``.
+
+    Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
+    """
+
+    @prefix
+    @click.option(
+        "--url",
+        metavar="URL",
+        envvar="ES_SIMHASH_URL",
+        show_envvar=True,
+        default=DEFAULT_URL,
+        show_default=True,
+        help="Address of the server.",
+    )
+    @click.option(
+        "--product",
+        type=click.Choice(["auto", *PRODUCTS]),
+        envvar="ES_SIMHASH_PRODUCT",
+        show_envvar=True,
+        default="auto",
+        show_default=True,
+        help="Product of the server; auto asks the server.",
+    )
+    @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
+    @click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=60,
+        show_default=True,
+        help="Longest time that one request may take.",
+    )
+    @wraps(command)
+    def with_target(
+        *,
+        url: str,
+        product: str,
+        insecure: bool,
+        timeout: float,
+        prefix: str,
+        scheme: Scheme | str | None = None,
+        **rest: Any,
+    ) -> _T:
+        return command(target=Target(Server(url, product, insecure, timeout), prefix, scheme), **rest)
+
+    return with_target
+
+
+def scheme(command: Command[_T]) -> Command[_T]:
+    """
+    Add the options that describe a scheme; the command gets them as ``scheme``, ``None`` if none is given.
+    """
+
+    @click.option(
+        "--scheme",
+        "scheme_name",
+        metavar="NAME",
+        help="Scheme of the fingerprints: shingles, words or keywords, or with a version, such as shingles-1.",
+    )
+    @click.option(
+        "--set",
+        "scheme_settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_parse_settings,
+        help="Set a parameter of the scheme, as in --set size=5. Repeatable.",
+    )
+    @click.option("--dictionary", type=_FILE, help="Dictionary of the scheme keywords.")
+    @click.option("--idf", type=_FILE, help="IDF file of the scheme keywords.")
+    @click.option("--stop-words", type=_FILE, help="Stop words of the scheme keywords.")
+    @wraps(command)
+    def with_scheme(
+        *,
+        scheme_name: str | None,
+        scheme_settings: dict[str, Any],
+        dictionary: str | None,
+        idf: str | None,
+        stop_words: str | None,
+        **rest: Any,
+    ) -> _T:
+        files = {"dictionary": dictionary, "idf": idf, "stop_words": stop_words}
+        given = {key: path for key, path in files.items() if path is not None}
+        return command(scheme=_build_scheme(scheme_name, scheme_settings, given), **rest)
+
+    return with_scheme
+
+
+_FILE = click.Path(exists=True, dir_okay=False)
+
+
+def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    settings = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE, as in size=5", ctx=ctx, param=param)
+        try:
+            settings[key] = json.loads(text)
+        except (ValueError, RecursionError):
+            settings[key] = text
+    return settings
+
+
+def _build_scheme(name: str | None, settings: dict[str, Any], files: dict[str, str]) -> Scheme | str | None:
+    if not settings and not files:
+        if name is not None:
+            get_scheme(name)  # refuses an unknown name before anything is done
+        return name
+    if name is None and settings:
+        raise click.UsageError("--set needs --scheme: each scheme has its own parameters")
+    try:
+        return get_scheme(name or "keywords", **settings, **files)
+    except TypeError as error:
+        raise InvalidInputError(str(error)) from error
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+"""``--json``."""
+
+prefix = click.option(
+    "--prefix",
+    metavar="NAME",
+    default=DEFAULT_PREFIX,
+    show_default=True,
+    help="Name of the object field that holds the fingerprint fields.",
+)
+"""``--prefix``; part of :func:`target`."""
+
+max_distance = click.option(
+    "-d",
+    "--max-distance",
+    type=click.IntRange(0, 64),
+    metavar="BITS",
+    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: the index's own, else 3.",
+)
+"""``--max-distance``, ``None`` if it is not given."""
+
+filter_query = click.option(
+    "--filter",
+    "filter_query",
+    type=JSON,
+    metavar="JSON",
+    help='Only documents that also match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
+)
+"""``--filter``: a query or a list of queries, or ``None``."""
+
+text_fields = click.option(
+    "-t",
+    "--text-field",
+    "text_fields",
+    metavar="FIELD",
+    multiple=True,
+    help="Field that holds the text. Repeatable; the order counts.",
+)
+"""``--text-field``: a tuple of names."""
+
+text_file = click.option("--file", metavar="FILE", type=INPUT_FILE, help="Search for the text of this file.")
+"""``--file``: a path, or ``None``."""
+
+format_ = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["auto", "jsonl", "csv", "tsv"]),
+    default="auto",
+    show_default=True,
+    help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
+)
+"""``--format`` of files with documents."""
+
+workers = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Compute fingerprints in N additional processes once there is enough work.",
+)
+"""``--workers``, ``None`` if it is not given."""
+
+dry_run = click.option("--dry-run", is_flag=True, help="Count what would change, and change nothing.")
+"""``--dry-run``."""
+
+yes = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+"""``--yes``."""
+
+
+def report_file(name: str, *, help: str) -> Callable[[Command[_T]], Command[_T]]:
+    """Add an option for a file to write JSON Lines to; the command gets it open, or ``None``."""
+    file = click.File("w", encoding="utf-8", errors="backslashreplace", lazy=False)
+    return click.option(name, type=file, metavar="FILE", help=help)
+
+
+def sample(default: int) -> Callable[[Command[_T]], Command[_T]]:
+    """Add ``--sample`` and ``--seed`` for commands that read *default* documents at random."""
+
+    def decorate(command: Command[_T]) -> Command[_T]:
+        size = click.option(
+            "--sample",
+            type=click.IntRange(1, 10_000),
+            default=default,
+            show_default=True,
+            metavar="N",
+            help="Number of documents that are drawn at random and read.",
+        )
+        seed = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random choice.")
+        return size(seed(command))
+
+    return decorate

@@ -1,0 +1,119 @@
+"""
+What became of the lines of an ingest: counts, the first failures and warnings, and the report file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from es_simhash.cli.output import SHOWN_FAILURES, count, print_failures, print_json, print_line, warn
+from es_simhash.cli.records import Record
+from es_simhash.flows.grouping.written import Written
+
+__all__ = ["Tally"]
+
+_IN_THE_INDEX = ("written", "tagged", "replaced")
+_PHRASES = {
+    "tagged": "tagged as duplicates",
+    "replaced": "became canonical in place of another",
+    "skipped": "skipped as duplicates",
+    "refused": "refused",
+    "unreadable": "unreadable",
+}
+
+
+@dataclass(slots=True)
+class Tally:
+    """
+    Counts the outcome of each line.
+
+    Attributes:
+        report:
+            File that gets one line of JSON for each line counted, or ``None``.
+        last_place:
+            Place of the last line whose document the server answered for.
+    """
+
+    report: IO[str] | None
+    last_place: str = ""
+    _fingerprinted: int = 0
+    _problems: int = 0
+    _actions: Counter[str] = field(default_factory=Counter)
+    _failures: list[str] = field(default_factory=list)
+    _warnings: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> int:
+        """Number of lines counted."""
+        return self._actions.total()
+
+    @property
+    def failed(self) -> int:
+        """Number of lines that are not in the index because they could not be read, or were refused."""
+        return self._actions["refused"] + self._actions["unreadable"]
+
+    @property
+    def _written(self) -> int:
+        return sum(self._actions[action] for action in _IN_THE_INDEX)
+
+    def add(self, record: Record, each: Written) -> None:
+        """Count the outcome that the server gave for a line."""
+        self.last_place = record.place
+        self._actions[each.action] += 1
+        self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
+        reason = None if each.reason is None else str(each.reason)
+        if each.action == "refused":
+            self._fail(record, f"refused: {reason}")
+        elif reason is not None:
+            self._problems += 1
+            if len(self._warnings) < SHOWN_FAILURES:
+                self._warnings.append(f"{record.place}: {reason}")
+        duplicate = {} if each.canonical is None else {"canonical": each.canonical, "distance": each.distance}
+        self._write(record, {"id": each.id, "action": each.action, "reason": reason, **duplicate})
+
+    def add_unreadable(self, record: Record, reason: str) -> None:
+        """Count a line that is not a document."""
+        self._actions["unreadable"] += 1
+        self._fail(record, reason)
+        self._write(record, {"id": None, "action": "unreadable", "reason": reason})
+
+    def _fail(self, record: Record, reason: str) -> None:
+        if len(self._failures) < SHOWN_FAILURES:
+            self._failures.append(f"{record.place}: {reason}")
+
+    def _write(self, record: Record, outcome: dict[str, Any]) -> None:
+        if self.report is not None:
+            line = {"file": record.file, "line": record.line, **outcome}
+            self.report.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def sentence(self) -> str:
+        """Return the counts in words."""
+        parts = [f"{count(self._written, 'document')} written, {self._fingerprinted:,} with a fingerprint"]
+        for action, phrase in _PHRASES.items():
+            parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
+        return ", ".join(parts)
+
+    def show(self, index: str, seconds: float, *, as_json: bool) -> None:
+        """Print failures and warnings, then the counts."""
+        print_failures(self._failures, total=self.failed, advice="pass --report FILE to get all of them")
+        for warning in self._warnings:
+            warn(warning)
+        if self._problems > len(self._warnings):
+            warn(f"and {self._problems - len(self._warnings):,} more documents with such a problem")
+        if self._written and not self._fingerprinted:
+            warn("no document has a fingerprint: compare --text-field with the names of the fields")
+        if as_json:
+            counts = {
+                "index": index,
+                "written": self._written,
+                "fingerprinted": self._fingerprinted,
+                **{action: self._actions[action] for action in _PHRASES},
+                "seconds": round(seconds, 3),
+            }
+            print_json({**counts, "failures": self._failures})
+        else:
+            rate = self.lines / seconds if seconds else 0.0
+            print_line(f"{index}: {self.sentence()}; {seconds:.1f} s, {rate:,.0f} documents/s")

@@ -1,0 +1,161 @@
+"""
+What one lookup asks: its plan, the limits that the plan keeps to, and the bodies of its searches.
+
+Nothing is sent here. The requests live in ``search``, the answer in ``collect``; plans and queries are made in
+``index``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.lookup.index_stats import limits_after_refusal
+from es_simhash.flows.lookup.options import Options, effective_distance, usable_limits
+from es_simhash.flows.transfer.answers import Gap, is_window_refused
+from es_simhash.index.explain_plan import plan_lookup
+from es_simhash.index.fields import Fields
+from es_simhash.index.meta import IndexSettings
+from es_simhash.index.plan import Limits, LookupPlan, check_plan, fits
+from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats, estimate
+from es_simhash.index.query import build_body, candidate_clauses, holder_clauses
+
+__all__ = ["Question", "Subject"]
+
+# The plan for an index that was not measured suits a large and skewed one. It costs little more in a small one.
+ASSUMED = IndexStats(documents=64_000_000, density=8.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """
+    What several questions have in common.
+
+    Attributes:
+        context:
+            What the client object knows; limits that the server shows are recorded there.
+        index:
+            What to search.
+        settings:
+            The settings that the index records.
+        stats:
+            Size and skew of the index; ``None`` if they were not measured.
+        options:
+            The caller's options.
+    """
+
+    context: Context
+    index: Index
+    settings: IndexSettings
+    stats: IndexStats | None
+    options: Options
+
+    @property
+    def field(self) -> str:
+        """The field that holds fingerprints."""
+        return Fields(self.context.prefix).fingerprint
+
+    @property
+    def routing(self) -> dict[str, str]:
+        """The routing argument of a search."""
+        return {} if self.options.routing is None else {"routing": self.options.routing}
+
+
+class Question:
+    """
+    The question of one lookup.
+
+    Args:
+        subject:
+            What it has in common with others.
+        fingerprint:
+            The fingerprint to look up, unsigned.
+
+    Attributes:
+        max_distance:
+            Largest distance of a near-duplicate, in bits, inclusive.
+        limits:
+            What the server is known to allow.
+        plan:
+            The lookup plan.
+        page:
+            Most hits of the first search.
+        expected:
+            Candidates that the cost model expects; 0 if the index was not measured.
+    """
+
+    __slots__ = ("expected", "field", "fingerprint", "limits", "max_distance", "page", "plan", "subject")
+
+    def __init__(self, subject: Subject, fingerprint: int) -> None:
+        self.subject = subject
+        self.fingerprint = fingerprint
+        self.field = subject.field
+        self.max_distance = effective_distance(subject.settings, subject.options)
+        self.limits = usable_limits(subject.context, subject.index, subject.settings)
+        self._choose_plan()
+
+    def _choose_plan(self) -> None:
+        """Choose the plan, within the limits, and with it the size of the first page."""
+        options, stats = self.subject.options, self.subject.stats
+        plan = options.plan or plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
+        self.plan: LookupPlan = check_plan(plan, self.max_distance)
+        hits = estimate(self.plan, stats or ASSUMED).hits
+        sizes = options.sizes
+        self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
+        self.expected = 0.0 if stats is None else hits
+
+    @property
+    def expects_many(self) -> bool:
+        """Whether so many candidates are expected that it is faster to skim them."""
+        return self.expected > SKIMMED_FROM and self.limits.skims
+
+    def adapt(self, refusal: BaseException | Mapping[str, Any] | Sequence[Gap]) -> bool:
+        """
+        Change the plan, or the page, after a search was refused; return whether there is another way to ask.
+
+        Args:
+            refusal:
+                The client's exception, the ``error`` of one search of a multi-search, or the gaps of an answer.
+        """
+        if is_window_refused(refusal) and self.page > 1:
+            self.page = max(1, self.page // 2)
+            return True
+        # Another lookup may have learnt meanwhile what this one was refused for.
+        smaller: Limits | None = self.limits.within(self.subject.context.limits(self.subject.index))
+        if smaller == self.limits:
+            smaller = limits_after_refusal(self.limits, refusal, scripted=self.plan.script)
+        forced = self.subject.options.plan
+        if smaller is None or (forced is not None and not fits(forced, smaller)):
+            return False
+        self.limits = smaller
+        self._choose_plan()
+        return True
+
+    def body(self, *, ranked: bool = False) -> dict[str, Any]:
+        """Return the search body; the score of a *ranked* one is the number of clauses that a hit matches."""
+        body = self.shared_body([self.fingerprint], page=self.page)
+        if ranked:
+            clauses = body["query"]["bool"]
+            clauses["must"] = clauses["filter"].pop(0)
+        return body
+
+    def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
+        """Return the body of one search for several *fingerprints*, with this question's plan."""
+        return self._body(candidate_clauses(fingerprints, self.plan, prefix=self.subject.context.prefix), page=page)
+
+    def holders_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
+        """Return the body of a search for the documents that have one of *fingerprints*."""
+        return self._body(holder_clauses(fingerprints, prefix=self.subject.context.prefix), page=page)
+
+    def _body(self, clauses: Sequence[Mapping[str, Any]], *, page: int) -> dict[str, Any]:
+        options = self.subject.options
+        return build_body(
+            clauses,
+            filter=options.filter,
+            exclude_ids=options.exclude_ids,
+            prefix=self.subject.context.prefix,
+            size=page,
+            source=options.source,
+        )

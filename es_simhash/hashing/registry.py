@@ -1,0 +1,120 @@
+"""
+Schemes by name: the default, the list of those that are known, and :func:`get_scheme`.
+
+What a scheme is stands in ``scheme.py``, what its parameters may be in ``parameters.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import SchemeError, shorten
+from es_simhash.hashing.files import file_digest
+from es_simhash.hashing.libraries import installed_versions
+from es_simhash.hashing.parameters import (
+    check_parameters,
+    check_version,
+    defaults_of,
+    file_parameters_of,
+    known_versions,
+)
+from es_simhash.hashing.scheme import Scheme, sorted_items
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DEFAULT_SCHEME", "get_scheme", "schemes"]
+
+DEFAULT_SCHEME = "shingles"
+"""Name of the scheme that is used when none is given; docs/schemes.md has the measurements behind the choice."""
+
+_IDENTIFIER = re.compile(r"([a-z][a-z0-9_]*)(?:-([1-9][0-9]*))?")
+
+
+def schemes() -> tuple[str, ...]:
+    """
+    Return the ids of all schemes that this version knows, oldest version of each name first.
+
+    Examples:
+        >>> schemes()
+        ('keywords-1', 'shingles-1', 'shingles-2', 'weighted-1', 'words-1')
+    """
+    return tuple(f"{name}-{version}" for name, version in known_versions())
+
+
+def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme:
+    """
+    Return a scheme by name or id, with parameters of the caller's choice.
+
+    Args:
+        scheme:
+            A name (``"shingles"``: its newest version), an id (``"shingles-1"``) or a :class:`Scheme`, whose
+            parameters are then the defaults.
+        **settings:
+            The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and, unless the caller
+            brings the features, ``preprocess``: a sequence of ``"html"`` and ``"t2s"``. ``keywords`` takes paths as
+            ``dictionary``, ``idf`` and ``stop_words``: they are read at once and become part of the scheme by
+            SHA-256.
+
+    Raises:
+        TypeError: If *scheme* is neither, or a parameter has the wrong type.
+        SchemeError: If the scheme or a parameter is unknown, a value cannot be used, or a file cannot be read or is
+            not the one that *scheme* names by digest.
+        MissingDependencyError: If ``preprocess`` needs a library that is not installed.
+
+    Examples:
+        >>> str(get_scheme("shingles")), str(get_scheme("words", size=3))
+        ('shingles-2', 'words-1(size=3)')
+    """
+    if isinstance(scheme, Scheme):
+        return _change(scheme, settings) if settings else scheme
+    if not isinstance(scheme, str):
+        raise TypeError(f"scheme must be a str or a Scheme, not {type(scheme).__name__}")
+    return _change(_by_id(scheme), settings) if settings else _by_id(scheme)
+
+
+@lru_cache(maxsize=64)
+def _by_id(identifier: str) -> Scheme:
+    match = _IDENTIFIER.fullmatch(identifier)
+    name = match[1] if match else identifier
+    versions = [version for known, version in known_versions() if known == name]
+    if not match or not versions:
+        raise SchemeError(f"unknown scheme {shorten(identifier)}: give one of {', '.join(schemes())}, or upgrade")
+    version = int(match[2]) if match[2] else max(versions)
+    check_version(name, version)
+    return Scheme(name, version, sorted_items(defaults_of(name, version)))
+
+
+def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
+    settings = dict(changes)
+    steps, libraries = scheme.preprocess, dict(scheme.libraries)
+    if "preprocess" in settings:
+        given = settings.pop("preprocess")
+        steps = (given,) if isinstance(given, str) else tuple(given or ())
+        if steps and scheme.name == "weighted":
+            raise SchemeError("scheme weighted takes features, not text: prepare the text before making the features")
+        libraries = installed_versions(steps)
+    digests, files = dict(scheme.digests), dict(scheme.files)
+    for key in file_parameters_of(scheme.name, scheme.version):
+        path = settings.pop(key, None)
+        if path is not None:
+            digest = file_digest(path, purpose=key)
+            if digests.get(key, digest) != digest:
+                raise SchemeError(
+                    f"{key} {shorten(str(path))} has digest sha256:{digest[:12]}…, but the scheme names "
+                    f"sha256:{digests[key][:12]}…: give the {key} that the scheme was made with"
+                )
+            digests[key], files[key] = digest, str(Path(path).resolve())
+    parameters = check_parameters(scheme.name, scheme.version, {**scheme.parameters, **settings})
+    return replace(
+        scheme,
+        _parameters=sorted_items(parameters),
+        preprocess=steps,
+        _libraries=sorted_items(libraries),
+        _digests=sorted_items(digests),
+        _files=sorted_items(files),
+    )
