@@ -14,8 +14,8 @@ from .errors import (
 )
 from .flows.grouping.dedupe import Deduped
 from .flows.grouping.groups import Group, Pair
-from .flows.grouping.ingest import Written
 from .flows.grouping.reconcile import Reconciled
+from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
