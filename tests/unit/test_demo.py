@@ -491,9 +491,9 @@ class TestRender:
 
     def test_hostile_text(self):
         """Markup, control characters and lone surrogates are shown, not obeyed."""
-        before = replace(CORPUS[0], id="a", text="[red]x\x1b\ud800[/red] one")
-        after = replace(CORPUS[0], id="b", text="[red]x\x1b\ud800[/red] two\nlines")
+        before = replace(CORPUS[0], id="a", text="[red]x\x1b\ud800\u202e[/red] one")
+        after = replace(CORPUS[0], id="b", text="[red]x\x1b\ud800\u202e[/red] two\nlines")
         text = rendered(diff_panel(before, after, distance=2))
-        assert "[red]x\ufffd\ufffd[/red]" in text
+        assert "[red]x\ufffd\ufffd\ufffd[/red]" in text
         assert "two⏎lines" in text
         text.encode("utf-8")
