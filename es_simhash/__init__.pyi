@@ -14,11 +14,11 @@ from .errors import (
 )
 from .flows.grouping.dedupe import Deduped
 from .flows.grouping.groups import Group, Pair
-from .flows.grouping.ingest import Written
 from .flows.grouping.reconcile import Reconciled
+from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
-from .flows.upkeep.backfill import BackfillProgress
 from .flows.upkeep.check import IndexCheck
+from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
 from .hashing import (
     DEFAULT_SCHEME,
@@ -35,7 +35,7 @@ from .hashing import (
     simhash,
     to_hex,
 )
-from .index.actions import Problem, with_fingerprints
+from .index.actions import Problem
 from .index.documents import document_fields
 from .index.explain_plan import explain_plan, plan_lookup
 from .index.fields import fingerprint_fields
@@ -48,6 +48,7 @@ from .index.plan_cost import IndexStats, PlanEstimate
 from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
+from .ingest_helper import with_fingerprints
 
 __all__ = [
     "DEFAULT_SCHEME",

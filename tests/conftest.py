@@ -22,6 +22,10 @@ settings.register_profile("laptop", deadline=None, suppress_health_check=[Health
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
+# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves. Every child
+# process reads this variable, also a server that a command of ours starts.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
     CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 

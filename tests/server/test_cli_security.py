@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
-from es_simhash.servers import embedded_server
-from es_simhash.servers.security import LOGIN
 from tests.server.servers import is_required
+from tests.servers.security import LOGIN, secured_server
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
@@ -22,7 +21,7 @@ TEXT = "The council approved the new bridge over the river on Tuesday after a lo
 def secured():
     """An OpenSearch with the security plugin."""
     try:
-        server = embedded_server("opensearch", version="3.4.0", security=True)
+        server = secured_server()
     except (EmbeddedServerError, MissingDependencyError) as error:
         if is_required():
             raise

@@ -17,6 +17,7 @@ from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import embedded_server
 from tests.server.servers import Server, is_required, send
 from tests.servers.cluster import embedded_cluster
+from tests.servers.security import secured_server
 
 ENDING_SECONDS = 30
 
@@ -134,7 +135,7 @@ def test_folder_of_the_other_product_is_refused(opensearch):
 @pytest.mark.faults
 def test_security_asks_for_login_and_rights():
     """With the security plugin a wrong password is a 401, and a reader may search but not see the mapping: a 403."""
-    with start("opensearch", version="3.4.0", security=True) as server:
+    with secured_server() as server:
         host = f"127.0.0.1:{server.port}"
 
         def ask(name, password, method, path, body=None):

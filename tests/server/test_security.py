@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint_fields
 from es_simhash.cli import app
-from es_simhash.servers import embedded_server
 from tests.server.conftest import Calls
 from tests.server.servers import send
+from tests.servers.security import secured_server
 
 pytestmark = pytest.mark.faults
 
@@ -43,7 +43,7 @@ def secured():
     """
     A server with the security plugin, an index of equal documents, and a user for each of ``ROLES``.
     """
-    with embedded_server("opensearch", version="3.4.0", security=True) as server:
+    with secured_server() as server:
 
         def ask(method, path, body):
             status, answer, _ = send(address(server, *server.login), method, path, body)

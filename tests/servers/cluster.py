@@ -25,6 +25,26 @@ __all__ = ["EmbeddedCluster", "embedded_cluster"]
 MOST_NODES = 9
 
 
+class ClusterNode(EmbeddedServer):
+    """
+    A node that looks for others.
+
+    Attributes:
+        discovery:
+            The settings that say which nodes form the cluster.
+    """
+
+    discovery: dict[str, str | list[str]]
+
+    def configuration(self) -> dict[str, Any]:
+        """
+        Return the configuration of a node of its own, with the settings of the cluster.
+        """
+        config = super().configuration()
+        config["settings"] |= self.discovery
+        return config
+
+
 class EmbeddedCluster:
     """
     Nodes of one cluster, each in a process of its own. Made by :func:`embedded_cluster`; a context manager.
@@ -36,7 +56,7 @@ class EmbeddedCluster:
             The folder that holds a folder for each node.
     """
 
-    def __init__(self, nodes: list[EmbeddedServer], *, data: Path, temporary: bool) -> None:
+    def __init__(self, nodes: list[ClusterNode], *, data: Path, temporary: bool) -> None:
         self.nodes = tuple(nodes)
         self.data = data
         self._temporary = temporary
@@ -65,7 +85,7 @@ class EmbeddedCluster:
         """
         first, *others = self.nodes
         if first.transport_port == 0:
-            # The first founds the cluster alone, on ports that it finds itself; only then can the others be told.
+            # The first founds the cluster alone, on ports that it finds itself; the others need them.
             first.discovery = _discovery(first.product, founders=[first.name])
             first.start()
             for node in others:
@@ -73,7 +93,7 @@ class EmbeddedCluster:
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(EmbeddedServer.start, self.nodes))
         for node in self.nodes:
-            # From now on any of them may come back after the others.
+            # From now on any node may come back after the others.
             node.discovery = _discovery(node.product, seeds=[other for other in self.nodes if other is not node])
         self.await_health()
 
@@ -107,7 +127,7 @@ class EmbeddedCluster:
 
 
 def _discovery(
-    product: str, *, founders: list[str] | None = None, seeds: list[EmbeddedServer] | None = None
+    product: str, *, founders: list[str] | None = None, seeds: list[ClusterNode] | None = None
 ) -> dict[str, str | list[str]]:
     settings: dict[str, str | list[str]] = {
         "discovery.type": "zen" if product == "opensearch" else "multi-node",
@@ -165,7 +185,7 @@ def embedded_cluster(
     folder = Path(tempfile.mkdtemp(prefix="es-simhash-") if data is None else data).absolute()
     try:
         servers = [
-            EmbeddedServer(
+            ClusterNode(
                 product,
                 version=version,
                 data=folder / f"node-{number}",

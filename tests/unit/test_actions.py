@@ -9,6 +9,7 @@ import pytest
 from es_simhash import InvalidInputError, Problem, document_fields, with_fingerprints
 
 TEXT = "The council approved the new bridge over the river on Tuesday."
+FUNCTION = "int twice(int n) { return 2 * n } ctx._source.n = twice(2)"
 OTHER = "Shares fell sharply after the company cut its forecast for the year."
 
 
@@ -192,12 +193,27 @@ class TestUpdates:
         assert action["script"].get("params") == (script["params"] if isinstance(script, dict) else None)
 
     @pytest.mark.parametrize(
+        "comment", ["// int twice(int n) {\n", "/* int twice(int n) { */ ", "/* a\nb */ // c\n", "\n  "]
+    )
+    def test_a_comment_is_no_function(self, comment):
+        """A script that begins with a comment and has no function is extended like any other."""
+        [action] = helped(
+            {"_op_type": "update", "_id": "1", "script": f"{comment}if (ctx._source.n < 5) {{ ctx._source.n += 1 }}"},
+            on_problem=lambda _: None,
+        )
+        assert action["script"]["source"].startswith(f"ctx._source.remove('simhash'); {comment}if (ctx")
+
+    @pytest.mark.parametrize(
         ("script", "on_partial"),
         [
             ("ctx._source.n += 1", "pass"),
             ({"id": "stored"}, "clear"),
             ({"source": "x", "lang": "expression"}, "clear"),
-            ("int twice(int n) { return 2 * n } ctx._source.n = twice(2)", "clear"),
+            (FUNCTION, "clear"),
+            (f"// twice: two times\n{FUNCTION}", "clear"),
+            (f"  /* twice\n two times */\n// n\r\n{FUNCTION}", "clear"),
+            (FUNCTION.replace("(int n)", "/* once */ (int n /* ( */)"), "clear"),
+            (FUNCTION.replace(" {", "// begins\n{"), "clear"),
         ],
     )
     def test_a_script_that_cannot_be_extended_is_passed_on(self, script, on_partial):

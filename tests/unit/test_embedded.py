@@ -94,7 +94,7 @@ class TestLockFiles:
         for product, version in releases():
             release = load_release(product, version)
             assert (release.product, release.version) == (product, version)
-            for coordinates, checksum in {**release.jars, **release.http_jars, **release.security_files}.items():
+            for coordinates, checksum in {**release.jars, **release.http_jars}.items():
                 assert len(coordinates.split(":")) in (4, 5)
                 assert len(checksum) == 64
                 assert int(checksum, 16)
@@ -262,11 +262,6 @@ class TestLaunch:
         with pytest.raises(InvalidInputError, match="heap"):
             EmbeddedServer("opensearch", heap=heap)
 
-    def test_security_that_is_not_pinned_is_refused(self):
-        """Security is not silently left out where there is no plugin for the version."""
-        with pytest.raises(InvalidInputError, match=r"no security plugin.*3\.4\.0"):
-            EmbeddedServer("opensearch", security=True)
-
     @pytest.mark.parametrize("nodes", [1, 10])
     def test_cluster_of_no_sense_is_refused(self, nodes):
         """A cluster has two to nine nodes."""
@@ -274,7 +269,7 @@ class TestLaunch:
             embedded_cluster("opensearch", nodes=nodes)
 
 
-def test_causes_are_told_once_and_on_one_line():
+def test_causes_are_listed_once_and_on_one_line():
     """Causes follow each other on one line; one that the outer message repeats is left out."""
     describe = runpy.run_path(str(CHILD))["describe"]
     inner = ValueError("the\n cause")

@@ -125,7 +125,7 @@ def test_an_error_of_a_text_is_the_callers(tmp_path):
 @pytest.mark.usefixtures("soon")
 def test_actions_keep_their_order(monkeypatch):
     """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 20)
     documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
     expected = list(with_fingerprints(documents, text_field="body"))
     read = 0
@@ -153,7 +153,7 @@ def test_actions_keep_their_order(monkeypatch):
 @pytest.mark.usefixtures("soon")
 def test_a_source_that_breaks(monkeypatch):
     """When the source of actions breaks, what it gave before comes first, then its error."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 20)
 
     def source():
         yield from ({"body": text} for text in TEXTS[:110])
@@ -168,7 +168,7 @@ def test_a_source_that_breaks(monkeypatch):
 @pytest.mark.usefixtures("soon")
 def test_async_actions_keep_their_order(monkeypatch):
     """The async iterator gives the same actions with processes."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 50)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 50)
     documents = [{"body": text} for text in TEXTS]
 
     async def source():
@@ -288,7 +288,7 @@ def test_a_daemonic_process_computes_alone(tmp_path):
 
 def test_a_thread_works_ahead_of_the_caller(monkeypatch):
     """From the second batch on, and no longer than somebody asks; a small input starts none."""
-    monkeypatch.setattr("es_simhash.index.actions.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 2)
 
     def threads():
         return [each for each in threading.enumerate() if each.name.startswith("es_simhash_fingerprints")]

@@ -15,10 +15,11 @@ from es_simhash.flows.grouping.dedupe import Action, Deduped, dedupe
 from es_simhash.flows.grouping.groups import Group, Pair, groups, pairs
 from es_simhash.flows.grouping.ingest import IdFrom, IngestOptions, Written, ingest
 from es_simhash.flows.grouping.reconcile import Reconciled, check_moment, reconcile
-from es_simhash.index.actions import OnPartial, Problem, with_fingerprints
+from es_simhash.index.actions import OnPartial, Problem
 from es_simhash.index.grouping.decide import OnDuplicate
 from es_simhash.index.grouping.rule import GroupingRequest, Rule
 from es_simhash.index.meta import text_fields_of
+from es_simhash.ingest_helper import with_fingerprints
 
 __all__ = ["AsyncGroupingMethods"]
 

@@ -1,53 +1,102 @@
 """
-The OpenSearch security plugin in an embedded server: TLS, a login, users and roles, as production has them.
+An embedded OpenSearch with the security plugin: TLS, a login, users and roles, as production has them.
 
-Writes what the plugin wants to find; starts nothing but ``keytool``. The login below is no secret: it opens a server on
-the loopback interface for as long as a test runs. Further users and roles are made through the plugin's own REST API.
+Writes the files that the plugin reads; starts nothing but ``keytool`` and the server. The login below is no secret: it
+opens a server on the loopback interface for as long as a test runs. Tests make further users and roles through the
+plugin's own REST API.
 """
 
 from __future__ import annotations
 
+import base64
+import http.client
 import json
+import ssl
 import subprocess
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import EmbeddedServerError, shorten
-from es_simhash.servers.artifacts import fetch
+from tests.servers.plugins import PluginServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from es_simhash.servers.artifacts import Release
     from es_simhash.servers.java import Java
-
-__all__ = ["CA_FILE", "LOGIN", "add_security"]
 
 LOGIN = ("admin", "Embedded-7-Okapi")
 LOGIN_BCRYPT = "$2b$10$TuKvI5czXjxDznE44dLxyOKV4hmNld98GbC2d1f.1gbSuZ3Sm6076"
 
 CA_FILE = "ca.pem"
-STORE_PASSWORD = "changeit"  # noqa: S105 - guards a key that is made anew for each folder
+STORE_PASSWORD = "changeit"  # noqa: S105 - guards a key that is made for one folder
 KEYTOOL_SECONDS = 60
-PLUGIN_CLASS = "org.opensearch.security.OpenSearchSecurityPlugin"
+HEALTH_SECONDS = 10.0
 
 
-def add_security(config: dict[str, Any], release: Release, java: Java, *, home: Path) -> None:
+class SecuredServer(PluginServer):
     """
-    Change *config*, what a child process is told, so that its node has the security plugin.
+    An OpenSearch server with TLS and users.
 
-    Raises:
-        EmbeddedServerError: If a file cannot be had, or the certificate cannot be made.
+    Attributes:
+        ca_path:
+            The certificate to trust, PEM.
+        login:
+            User name and password of the administrator.
     """
-    config["plugins"].append(PLUGIN_CLASS)
-    config["class_path"] += _unpack(
-        release, home / "security", {path.rpartition("/")[2] for path in config["class_path"]}
-    )
-    _write_certificate(java, home / "config")
-    _write_users(home / "config" / "opensearch-security")
-    # The plugin complains of keys and users that others may read, and rightly.
-    for path in [home / "config", *(home / "config").rglob("*")]:
-        path.chmod(0o700 if path.is_dir() else 0o600)
+
+    login = LOGIN
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("security", **options)
+        self.ca_path = self.data / "config" / CA_FILE
+
+    @property
+    def url(self) -> str:
+        """
+        Where the server answers, ``"https://127.0.0.1:PORT"``.
+        """
+        return f"https://127.0.0.1:{self.port}"
+
+    def connection(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+        """
+        Return a connection that trusts the server's certificate, and the administrator's login.
+        """
+        context = ssl.create_default_context(cafile=str(self.ca_path))
+        login = base64.b64encode(":".join(self.login).encode()).decode()
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS, context=context)
+        return connection, {"Authorization": f"Basic {login}"}
+
+    def configuration(self) -> dict[str, Any]:
+        """
+        Return the configuration of a server with the plugin, and write its certificate and its users.
+
+        Raises:
+            EmbeddedServerError: If a file cannot be downloaded, or the certificate cannot be made.
+        """
+        config = super().configuration()
+        folder = self.data / "config"
+        _write_certificate(self._java, folder)
+        _write_users(folder / "opensearch-security")
+        # The plugin warns about keys and users that others may read.
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(0o700 if path.is_dir() else 0o600)
+        config["settings"] |= _settings()
+        return config
+
+
+def secured_server() -> SecuredServer:
+    """
+    Start an OpenSearch with the security plugin and return it; as a context manager it is closed at the end.
+    """
+    server = SecuredServer()
+    try:
+        server.start()
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _settings() -> dict[str, Any]:
     stores: dict[str, str] = {}
     for layer in ("transport", "http"):
         prefix = f"plugins.security.ssl.{layer}"
@@ -57,7 +106,7 @@ def add_security(config: dict[str, Any], release: Release, java: Java, *, home: 
                 f"{prefix}.{store}_filepath": file,
                 f"{prefix}.{store}_password": STORE_PASSWORD,
             }
-    config["settings"] |= {
+    return {
         **stores,
         "plugins.security.ssl.http.enabled": "true",
         "plugins.security.ssl.transport.enforce_hostname_verification": "false",
@@ -66,24 +115,6 @@ def add_security(config: dict[str, Any], release: Release, java: Java, *, home: 
         "plugins.security.restapi.roles_enabled": ["all_access"],
         "plugins.security.audit.type": "noop",
     }
-
-
-def _unpack(release: Release, folder: Path, present: set[str]) -> list[str]:
-    """
-    Return the plugin's jars, without those that the server has as well: its own must win.
-    """
-    folder.mkdir(exist_ok=True)
-    jars = []
-    for path in fetch(release.security_files):
-        if path.suffix == ".jar":
-            jars.append(str(path))
-            continue
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.endswith(".jar") and "/" not in name and name not in present:
-                    archive.extract(name, folder)
-                    jars.append(str(folder / name))
-    return jars
 
 
 def _write_certificate(java: Java, folder: Path) -> None:
@@ -99,7 +130,7 @@ def _write_certificate(java: Java, folder: Path) -> None:
     ):
         command = [str(java.home / "bin" / "keytool"), *arguments, *common]
         try:
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=KEYTOOL_SECONDS)  # noqa: S603
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=KEYTOOL_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:
             reason = getattr(error, "stdout", None) or str(error)
             raise EmbeddedServerError(
@@ -127,6 +158,6 @@ def _write_users(folder: Path) -> None:
         "allowlist": ("allowlist", {"config": {"enabled": False, "requests": {}}}),
     }
     for file, (kind, content) in documents.items():
-        # JSON is YAML as well, and this way there is no YAML library to need.
+        # JSON is also YAML.
         document = {"_meta": {"type": kind, "config_version": 2}, **content}
         (folder / f"{file}.yml").write_text(json.dumps(document, indent=1) + "\n", "utf-8")

@@ -1,0 +1,257 @@
+"""
+``with_fingerprints``: bulk actions in, the same actions with fingerprint fields out, from any iterable or async one.
+
+Actions are collected into batches, whose fingerprints a thread or processes compute (``hashing.pool``). What becomes of
+one action stands in ``index.actions``. Nothing is sent from here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from es_simhash.errors import InvalidInputError, WorkerError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
+from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
+from es_simhash.index.actions import ActionRules, OnPartial, Prepared, Problem, prepare_action
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
+from es_simhash.index.meta import check_text_fields
+
+__all__ = ["with_fingerprints"]
+
+logger = logging.getLogger("es_simhash")
+
+# A batch is what the hashing works on at once: enough for arrays to pay, few enough to keep in memory.
+BATCH_DOCUMENTS = 500
+BATCH_CHARACTERS = 1_000_000
+
+
+@overload
+def with_fingerprints(
+    actions: AsyncIterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme = ...,
+    prefix: str = ...,
+    value: bool = ...,
+    on_partial: OnPartial = ...,
+    on_problem: Callable[[Problem], object] | None = ...,
+    workers: int | None = ...,
+    ahead: bool = ...,
+) -> AsyncIterator[Any]: ...
+@overload
+def with_fingerprints(
+    actions: Iterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme = ...,
+    prefix: str = ...,
+    value: bool = ...,
+    on_partial: OnPartial = ...,
+    on_problem: Callable[[Problem], object] | None = ...,
+    workers: int | None = ...,
+    ahead: bool = ...,
+) -> Iterator[Any]: ...
+def with_fingerprints(
+    actions: Iterable[Any] | AsyncIterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    prefix: str = DEFAULT_PREFIX,
+    value: bool = True,
+    on_partial: OnPartial = "clear",
+    on_problem: Callable[[Problem], object] | None = None,
+    workers: int | None = None,
+    ahead: bool = True,
+) -> Iterator[Any] | AsyncIterator[Any]:
+    """
+    Return an iterator over *actions* in which each document carries the fingerprint of its text.
+
+    Put it around what already goes into a bulk helper: ``helpers.bulk(client, with_fingerprints(actions,
+    text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
+    an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
+    that clears the text clears the fields, one that does not touch it leaves them alone. Reads up to 500 actions or a
+    million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
+
+    Args:
+        actions:
+            Bulk actions, from an iterable or an async iterable; they are never changed.
+        text_field:
+            Field, or fields in order, that the text comes from; a path such as ``article.body`` is fine.
+        scheme:
+            Name of a scheme, or a scheme. In an index that exists it must be the index's own:
+            ``client.with_fingerprints`` takes it from there.
+        prefix:
+            Name of the object that holds the fields.
+        value:
+            Whether to add the signed 64-bit copy that script filters read.
+        on_partial:
+            What becomes of the fingerprint in an update that brings only some of several text fields, or a script:
+            ``"clear"`` takes it out, so that it cannot be wrong; ``"pass"`` leaves it, maybe stale. Both are reported.
+        on_problem:
+            Called with a :class:`Problem` for each document that goes on without the fingerprint it should have;
+            by default a warning is logged.
+        workers:
+            Number of processes that compute fingerprints; ``None``: this one does. They are started once there were
+            4 million characters. A script that uses them begins its work below ``if __name__ == "__main__":``,
+            because each of them imports the script. In a daemonic process, which may not start others, there are none.
+        ahead:
+            Whether a thread computes the fingerprints of the next 500 actions while the bulk helper waits for its
+            server. ``False`` reads no further than is asked for: for a source that may pause for long.
+
+    Returns:
+        An iterator (an async iterator for an async iterable) of as many actions, in the same order.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If the scheme, a field name, the prefix, on_partial or workers cannot be used. Never for a
+            document.
+        WorkerError: While iterating, if a process ended before its work was done.
+
+    Examples:
+        >>> from es_simhash import fingerprint, to_hex
+        >>> [action] = with_fingerprints([{"_id": "1", "body": "the quick brown fox"}], text_field="body")
+        >>> action["_id"], action["simhash"]["fingerprint"] == to_hex(fingerprint("the quick brown fox"))
+        ('1', True)
+    """
+    if on_partial not in ("clear", "pass"):
+        raise InvalidInputError(f"on_partial {shorten(on_partial)} is not known: give 'clear' or 'pass'")
+    check_workers(workers)
+    chosen = get_scheme(scheme)
+    fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
+    rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
+    is_async = isinstance(actions, AsyncIterable)
+    if isinstance(actions, (str, bytes, Mapping)) or not (is_async or isinstance(actions, Iterable)):
+        raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
+    pool = FingerprintPool(chosen, workers=workers, thread=ahead)
+    batcher = _Batcher(rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem)
+    return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A batch whose fingerprints are being computed: actions with their positions."""
+
+    batch: Sequence[tuple[int, Prepared]]
+    pending: Pending
+
+
+class _Batcher:
+    """Collects actions into batches, has their fingerprints computed, and gives the finished actions in order."""
+
+    def __init__(
+        self,
+        rules: ActionRules,
+        pool: FingerprintPool,
+        *,
+        scheme: Scheme,
+        value: bool,
+        on_problem: Callable[[Problem], object] | None,
+    ) -> None:
+        self._rules = rules
+        self._pool = pool
+        self._scheme = scheme
+        self._value = value
+        self._on_problem = on_problem
+        self._position = 0
+        self._batch: list[tuple[int, Prepared]] = []
+        self._characters = 0
+        self._begun: deque[_Begun] = deque()
+
+    def iterate(self, actions: Iterable[Any]) -> Iterator[Any]:
+        """Yield each of *actions*, finished."""
+        with self._pool:
+            try:
+                for action in actions:
+                    if self._add(action):
+                        self._begin()
+                        yield from self._finished(keep=self._pool.ahead)
+            except WorkerError:
+                raise
+            except Exception:
+                # The source broke: what it gave before must still reach the index.
+                self._begin()
+                yield from self._finished()
+                raise
+            self._begin()
+            yield from self._finished()
+
+    async def iterate_async(self, actions: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """Yield each of *actions*, finished; what takes long is done in a thread."""
+        import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
+
+        try:
+            try:
+                async for action in actions:
+                    if self._add(action):
+                        await asyncio.to_thread(self._begin)
+                        async for each in self._finished_async(keep=self._pool.ahead):
+                            yield each
+            except WorkerError:
+                raise
+            except Exception:
+                await asyncio.to_thread(self._begin)
+                async for each in self._finished_async():
+                    yield each
+                raise
+            await asyncio.to_thread(self._begin)
+            async for each in self._finished_async():
+                yield each
+        finally:
+            await asyncio.to_thread(self._pool.close)
+
+    def _finished(self, *, keep: int = 0) -> Iterator[Any]:
+        while len(self._begun) > keep:
+            yield from self._finish(self._begun.popleft())
+
+    async def _finished_async(self, *, keep: int = 0) -> AsyncIterator[Any]:
+        import asyncio  # noqa: PLC0415 -- see iterate_async
+
+        while len(self._begun) > keep:
+            for each in await asyncio.to_thread(self._finish, self._begun.popleft()):
+                yield each
+
+    def _add(self, action: Any) -> bool:
+        """Add an action to the batch; return whether the batch is full."""
+        prepared = prepare_action(action, self._rules)
+        for reason in prepared.problems:
+            self._report(self._position, prepared.action, reason)
+        self._batch.append((self._position, prepared))
+        self._position += 1
+        self._characters += sum(map(len, prepared.texts))
+        return len(self._batch) >= BATCH_DOCUMENTS or self._characters >= BATCH_CHARACTERS
+
+    def _begin(self) -> None:
+        """Have the fingerprints of the batch computed together, and begin another."""
+        batch, self._batch, self._characters = self._batch, [], 0
+        self._begun.append(_Begun(batch, self._pool.submit([text for _, each in batch for text in each.texts])))
+
+    def _finish(self, begun: _Begun) -> list[Any]:
+        """Return the actions of a batch with its fingerprints."""
+        try:
+            found = begun.pending.result()
+        except WorkerError:
+            raise
+        except Exception:  # noqa: BLE001 -- one text must not take the others with it
+            found = [self._compute_one(position, each, text) for position, each in begun.batch for text in each.texts]
+        fields = iter([fingerprint_fields(each, prefix=self._rules.prefix, value=self._value) for each in found])
+        return [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
+
+    def _compute_one(self, position: int, prepared: Prepared, text: str) -> int | None:
+        try:
+            return fingerprints([text], scheme=self._scheme)[0]
+        except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
+            reason = f"its text cannot be fingerprinted ({type(error).__name__}: {error})"
+            self._report(position, prepared.action, reason)
+            return None
+
+    def _report(self, position: int, action: Any, reason: str) -> None:
+        named = action if isinstance(action, Mapping) else {}
+        problem = Problem(position, named.get("_id"), named.get("_index"), reason)
+        if self._on_problem is None:
+            logger.warning("document %r passed on without fingerprint: %s", problem.id, reason)
+        else:
+            self._on_problem(problem)
