@@ -18,7 +18,7 @@ from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.flows.transfer.retry import Patience, is_passing
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
-__all__ = ["Bulk", "Operation", "Outcome", "bulk_call", "finish_bulk", "new_id", "send_bulk", "to_operation"]
+__all__ = ["Bulk", "new_id", "send_bulk", "to_operation"]
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
@@ -239,20 +239,6 @@ def _may_share(earlier: Operation, later: Operation) -> bool:
         return True
     places = [(each.header.get("_index"), each.header.get("routing")) for each in (earlier, later)]
     return later.kind in ("index", "delete") and places[0] == places[1]
-
-
-def bulk_call(operations: Sequence[Operation]) -> Call:
-    """
-    Return the request that carries *operations* out; its answer is for :func:`finish_bulk`.
-    """
-    return Bulk(operations).call()
-
-
-def finish_bulk(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
-    """
-    Return the outcomes of *operations*, all of which have an id, given the *answer* to their request.
-    """
-    return Bulk(operations).finish(answer)
 
 
 def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
