@@ -38,16 +38,16 @@ class Deduped:
         id:
             Its ``_id``.
         index:
-            Name of the index that holds, or held, it.
+            Name of the index that contains it, or contained it.
         canonical:
             Id of the document that stays.
         canonical_index:
-            Name of the index that holds that.
+            Name of the index that contains that.
         distance:
             Their distance in bits.
         action:
-            ``"deleted"`` or ``"tagged"``; in a dry run ``"would delete"`` or ``"would tag"``; ``"kept"`` where
-            something changed meanwhile, or the server refused.
+            ``"deleted"`` or ``"tagged"``; in a dry run ``"would delete"`` or ``"would tag"``; ``"kept"`` where the
+            document or its canonical changed meanwhile, or the server refused.
         reason:
             Why it was kept; else ``None``.
         source:
@@ -84,7 +84,7 @@ class Deduped:
 
 def dedupe(context: Context, index: Index, action: Action, request: GroupingRequest, *, dry_run: bool) -> Flow[None]:
     """
-    Emit a :class:`Deduped` for each duplicate in *index*, after it was tagged or deleted, or before, in a dry run.
+    Emit a :class:`Deduped` for each duplicate in *index*, after it was tagged or deleted; in a dry run, instead.
 
     The canonical always stays. A document is deleted only if it, and its canonical, still have the fingerprints that
     made it a duplicate.

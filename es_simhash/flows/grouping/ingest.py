@@ -20,7 +20,7 @@ from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
-from es_simhash.flows.transfer.bulk import bulk_call, finish_bulk
+from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
@@ -136,8 +136,9 @@ class _Pipeline:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            answers = yield from self._send(items, lookups.call() if lookups else None, is_reading=is_reading)
-            items, failure = yield from self._finish(items, answers.bulk)
+            bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
+            answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
+            items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._prefix))
             # Nothing is raised before every document that was written is reported.
@@ -150,12 +151,11 @@ class _Pipeline:
                 existing = yield from lookup.take(lookups, answers.lookup)
             batch, following = following, answers.ahead
 
-    def _send(self, items: Sequence[Item], lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:
+    def _send(self, bulk: Bulk, lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
-        operations = _operations(items)
         requests: dict[str, Call | Compute] = {}
-        if operations:
-            requests["bulk"] = bulk_call(operations)
+        if bulk.outcomes:
+            requests["bulk"] = bulk.call()
         if lookup is not None:
             requests["lookup"] = lookup
         if is_reading:
@@ -163,17 +163,22 @@ class _Pipeline:
         answers = (yield Together(list(requests.values()), concurrency=3)) if requests else []
         return _Answers(**dict(zip(requests, answers, strict=True)))
 
-    def _finish(self, items: Sequence[Item], answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
-        """Return *items* with their outcomes, and what went wrong after they were written."""
-        operations = _operations(items)
-        outcomes = iter((yield from finish_bulk(operations, answer)) if operations else ())
+    def _finish(self, items: Sequence[Item], bulk: Bulk, answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
+        """Return *items* with their outcomes, as far as they are known, and what went wrong."""
+        failure = None
+        if bulk.outcomes:
+            try:
+                yield from bulk.finish(answer)
+            except Exception as error:
+                if not any(bulk.outcomes):
+                    raise
+                failure = error
+        outcomes = iter(bulk.outcomes)
         written = [replace(item, outcome=next(outcomes)) if _is_sent(item) else item for item in items]
+        if failure is not None:
+            return [item for item in written if not _is_sent(item)], failure
         return (yield from self._grouper.settle(written)) if self._grouper else (written, None)
 
 
 def _is_sent(item: Item) -> bool:
     return item.operation is not None and item.outcome is None and not item.is_skipped
-
-
-def _operations(items: Sequence[Item]) -> list[Any]:
-    return [item.operation for item in items if _is_sent(item)]

@@ -1,7 +1,7 @@
 """
 The grouping of an index: what its mapping records, and recording it once.
 
-All writers of an index go by the grouping that the first of them recorded. Nothing is grouped here.
+All writers of an index use the grouping that the first of them recorded. Nothing is grouped here.
 """
 
 from __future__ import annotations

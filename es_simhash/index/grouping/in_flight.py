@@ -125,8 +125,9 @@ class InFlight:
 
     def _shadow(self, shown: ExistingDocument) -> _Entry:
         """Return the entry that hides a document which a search shows and which was replaced."""
-        held = self._current.get(shown.id)
-        return held if held is not None and held.document.position is None else self._put(shown)
+        current = self._current.get(shown.id)
+        is_shadow = current is not None and current.document.position is None
+        return current if current is not None and is_shadow else self._put(shown)
 
     def hides(self, id_: str) -> bool:
         """Return whether a document in flight is newer than what a search shows under *id_*."""
