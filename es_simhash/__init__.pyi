@@ -14,11 +14,11 @@ from .errors import (
 )
 from .flows.grouping.dedupe import Deduped
 from .flows.grouping.groups import Group, Pair
-from .flows.grouping.ingest import Written
 from .flows.grouping.reconcile import Reconciled
+from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
-from .flows.upkeep.backfill import BackfillProgress
 from .flows.upkeep.check import IndexCheck
+from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
 from .hashing import (
     DEFAULT_SCHEME,

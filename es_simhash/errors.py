@@ -6,7 +6,7 @@ The errors of es_simhash, and nothing else.
     │   └── SchemeError             an unknown scheme, or one whose dictionary is missing or differs
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
     ├── MappingError                the index lacks our fields, or has them with the wrong type
-    ├── IncompleteSearchError       near-duplicates may be missing; carries those found
+    ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
@@ -45,7 +45,7 @@ def shorten(value: object, *, limit: int = 80) -> str:
 
 class SimHashError(Exception):
     """
-    The base of every error that this library raises on purpose.
+    The base of every error that this library raises on purpose; never raised itself.
     """
 
 
@@ -109,11 +109,11 @@ class MappingError(SimHashError):
 
 class IncompleteSearchError(SimHashError):
     """
-    A search could not look at every document, so near-duplicates may be missing.
+    A search did not look at every document, so near-duplicates may be missing.
 
     Attributes:
         results:
-            What was found all the same (a ``NearDups`` marked incomplete), or ``None``.
+            What was found (a ``NearDups`` marked incomplete), or ``None``.
         reasons:
             One line for each cause: failed shards, a time-out, no index matched.
     """
@@ -132,7 +132,7 @@ class SearchFailedError(SimHashError):
         status:
             HTTP status of that search.
         error:
-            What the server said, as it said it.
+            The server's own description of the error, unchanged.
     """
 
     def __init__(self, message: str, *, status: int = 0, error: Any = None) -> None:
@@ -143,7 +143,7 @@ class SearchFailedError(SimHashError):
 
 class MissingDependencyError(SimHashError, ImportError):
     """
-    Something was asked for that needs an extra which is not installed; the message names it.
+    A function needs an extra that is not installed; the message names it.
     """
 
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from es_simhash.cli.output import SHOWN_FAILURES, count, print_failures, print_json, print_line, warn
 from es_simhash.cli.records import Record
-from es_simhash.flows.grouping.ingest import Written
+from es_simhash.flows.grouping.written import Written
 
 __all__ = ["Tally"]
 

@@ -61,7 +61,9 @@ class BaseClient:
 
     def __repr__(self) -> str:
         context = self._context
-        return f"{type(self).__name__}({self._client!r}, scheme={context.wanted!r}, prefix={context.prefix!r})"
+        # The repr of opensearch-py's client has the password in it.
+        client = f"<{type(self._client).__name__}>"
+        return f"{type(self).__name__}({client}, scheme={context.wanted!r}, prefix={context.prefix!r})"
 
     @property
     def dialect(self) -> str:

@@ -1,8 +1,8 @@
 """
-How each client spells a call: the only place that knows method names of the search clients.
+The method names of the search clients, by API name: the only place that knows them.
 
-A dialect turns a :class:`~es_simhash.flows.protocol.Call` into one method call of the caller's own client and hands
-the answer on as plain values. It sets no transport option, opens no connection, and imports no client.
+A dialect turns a :class:`~es_simhash.flows.protocol.Call` into one method call of the caller's own client and returns
+the answer as plain values. It sets no transport option, opens no connection, and imports no client.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMMON = {
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """
-    The spelling of one product's clients.
+    The method names of one product's clients.
 
     Attributes:
         name:
@@ -44,7 +44,7 @@ class Dialect:
         methods:
             For each API name that a flow may use, the client's method.
         modules:
-            Top-level modules whose classes speak it.
+            Top-level modules whose classes have these methods.
     """
 
     name: str
@@ -85,12 +85,11 @@ def find_dialect(client: Any, name: str | None = None) -> Dialect:
     """
     Return the dialect called *name*, or by default the one that *client* speaks.
 
-    The modules of the client's class and its bases decide, so that subclasses and renamed packages are understood
-    without a request.
+    The modules of the client's class and its bases decide, so subclasses are recognised, and no request is needed.
 
     Raises:
         InvalidInputError: If the name is unknown.
-        TypeError: If the client's class tells nothing.
+        TypeError: If the client's class is not a known one.
     """
     if name is not None:
         if name not in _DIALECTS:
@@ -101,7 +100,7 @@ def find_dialect(client: Any, name: str | None = None) -> Dialect:
         if not dialect.modules.isdisjoint(modules):
             return dialect
     raise TypeError(
-        f"{type(client).__name__} is no Elasticsearch or OpenSearch client that is known: "
+        f"{type(client).__name__} is not a known Elasticsearch or OpenSearch client: "
         "pass dialect='elasticsearch' or dialect='opensearch' for one that behaves like them"
     )
 

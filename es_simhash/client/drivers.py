@@ -1,8 +1,7 @@
 """
 The two drivers: they carry out what a flow yields, on threads or on asyncio.
 
-All that differs between sync and async callers is here. What to ask for is the flows' business, how a client spells
-it the dialect's.
+A flow decides what to ask for, and a dialect knows the client's method for it; neither is decided here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None
     """
     Carry *flow* out with a sync client; yield what it emits, and return its result.
 
-    Closing the generator early reaches the flow, which gives back what it holds on the server.
+    If the generator is closed early, the flow is told, and closes what it has opened on the server.
     """
     answer: Any = None
     failure: BaseException | None = None
@@ -104,7 +103,8 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
     """
     Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
 
-    A cancellation, or closing the generator early, reaches the flow, which gives back what it holds on the server.
+    If the task is cancelled or the generator closed early, the flow is told, and closes what it has opened on the
+    server.
     """
     answer: Any = None
     failure: BaseException | None = None
@@ -151,7 +151,7 @@ def read_in_thread(items: AsyncIterable[_T]) -> Iterator[_T]:
     """
     Iterate over *items* from a thread beside the running event loop, which goes on producing them.
 
-    Call it on the loop; what it returns is for what a flow computes, which async callers have done in a thread.
+    Call it on the loop; iterate over what it returns in another thread, where async callers run a flow's computations.
     """
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 

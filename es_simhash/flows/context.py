@@ -259,7 +259,7 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """
     Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used.
     """
-    mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
+    mappings = {name: each.get("mappings") or {} for name, each in sorted(answer.items())}
     each: dict[str, IndexSettings] = {}
     faults: list[IndexFault] = []
     for name, mapping in mappings.items():

@@ -1,7 +1,7 @@
 """
-Text to 64 bits: schemes, fingerprints, blocks and distances. Knows nothing of search.
+Text to 64 bits: schemes, fingerprints, blocks and distances. Nothing here knows about search.
 
-Arrays and jieba are loaded when they are first needed, so importing this package is quick.
+numpy and jieba are loaded when they are first needed, so that importing this package is quick.
 """
 
 from es_simhash.hashing.blocks import (

@@ -1,5 +1,5 @@
 """
-From a list of texts to arrays of fingerprints, in parts of bounded size: which scheme goes through which code.
+From a list of texts to arrays of fingerprints, in parts of bounded size. Chooses the code for each scheme.
 
 numpy is loaded here; ``compute.py`` has the public functions and imports this module on first use.
 """
@@ -107,7 +107,7 @@ def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
 
     def fold(texts: Sequence[str]) -> Fingerprints:
         features = extract(texts)
-        # A word in every text has weight 0 by IDF; a text with nothing else has nothing to tell it apart.
+        # A word that is in every text has weight 0 by IDF; a text of such words alone has no fingerprint.
         counts = np.array([len(found) if any(found.values()) else 0 for found in features], np.intp)
         known = counts > 0
         values = np.zeros(len(texts), np.uint64)

@@ -1,7 +1,7 @@
 """
 The four 16-bit blocks of a fingerprint: split, join, block terms and the neighbours of a block.
 
-Plain integers and strings only. How blocks become a query is not known here: see ``index/plan.py``.
+Plain integers and strings only. ``index/plan.py`` and ``index/query.py`` turn blocks into queries.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-The pinned table of characters: what each code point becomes before shingles are cut, the same on every Python.
+The fixed table of characters: what each code point becomes before shingles are cut, the same on every Python.
 
 ``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from Unicode
 14.0 (``characters_build.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did not know are
-dropped *before* normalisation; on those it knew, NFKC and case folding are held still by Unicode's stability
-policies. The table is also the fast path: it does NFKC, case folding and the removal of non-word characters in one
+dropped *before* normalisation. For those it knew, Unicode's stability policies guarantee that NFKC and case folding do
+not change. The table is also the fast path: it does NFKC, case folding and the removal of non-word characters in one
 lookup, except for the few characters whose normal form depends on their neighbours or is longer than one character.
 """
 

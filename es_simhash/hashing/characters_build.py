@@ -3,7 +3,7 @@ Builds ``characters.bin``, the pinned table of characters, from Unicode 14.0.
 
 ``python -m es_simhash.hashing.characters_build`` is run once for each version of the table, by a maintainer, under
 Python 3.11 (the Python whose ``unicodedata`` is Unicode 14.0). The library never imports this module: it reads the
-file. The rules are here; what the table is for is told in ``characters.py``.
+file. The rules are here; ``characters.py`` describes the table and uses it.
 """
 
 from __future__ import annotations

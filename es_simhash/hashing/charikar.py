@@ -2,7 +2,7 @@
 Hashed features to fingerprint: Charikar's weighted sum; the hexadecimal form; Hamming distance.
 
 Works on integers only and knows nothing of text. Arrays are summed in ``kernels.py``, which is imported on first use
-so that numpy costs nothing to those who only handle fingerprints.
+so that callers who only handle fingerprints do not load numpy.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def hamming_distance(a: int, b: int) -> int:
 
 def hamming_distances(fingerprint: int, others: ArrayLike) -> NDArray[np.uint8]:
     """
-    Return the distance of *fingerprint* to each of *others*: what rescoring many candidates needs.
+    Return the distance of *fingerprint* to each of *others*: for rescoring many candidates.
 
     Args:
         fingerprint:
@@ -217,7 +217,7 @@ def to_hex(fingerprint: int) -> str:
 
 def from_hex(digits: str) -> int:
     """
-    Return the fingerprint that *digits* spell: the opposite of :func:`to_hex`, and as strict.
+    Return the fingerprint that *digits* spell: the opposite of :func:`to_hex`, and equally strict.
 
     Args:
         digits:

@@ -1,8 +1,8 @@
 """
-Text to fingerprint: the functions that everybody calls, one text or many, for every scheme.
+Text to fingerprint: the public functions, for one text or many, and for every scheme.
 
-There is one path: a single text is a batch of one. What has to load numpy or jieba is imported when it is first used,
-so that ``import es_simhash`` stays quick.
+There is one path: a single text is a batch of one. Modules that load numpy or jieba are imported when they are first
+used, so that ``import es_simhash`` is quick. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fingerprint(text: str, *, scheme: str | Scheme = DEFAULT_SCHEME) -> int | No
     Return the 64-bit fingerprint of *text*, or ``None`` if it has no features.
 
     A text of spaces, punctuation or emoji only has no features. It gets no fingerprint, and so matches nothing: with
-    one, all such texts would be near-duplicates of each other. Lone surrogates and NUL are passed over like
+    one, all such texts would be near-duplicates of each other. Lone surrogates and NUL are ignored like
     punctuation. For many texts :func:`fingerprints` is several times as fast.
 
     Args:
@@ -62,7 +62,7 @@ def fingerprints(
 
     Args:
         texts:
-            Texts; a single string is refused. The list is held in memory, and the work on it is done in small parts.
+            Texts; a single string is refused. All are kept in memory; the work is done in small parts.
         scheme:
             Name, id or :class:`Scheme`.
         workers:

@@ -1,16 +1,16 @@
 """
-jieba's segmentation by rjieba, many times as fast: used where it is installed, since the words are the same.
+jieba's segmentation by rjieba, which is many times as fast and cuts the same words; used if it is installed.
 
 rjieba (extra ``fast``) is jieba-rs: the same algorithm on the same model, and here on jieba's own dictionary, the
-user's words among it. What is known to differ does not reach it:
+user's words among it. Texts on which the two are known to differ do not reach it:
 
 - it takes more characters for Chinese ones than jieba does: what jieba passes over is made a space first;
 - it keeps ASCII letters and digits with a symbol between them in one piece (``a-b``, ``1.2.3``): such runs go to jieba;
 - of two ways to cut unknown words that are equally likely it may choose the other one. Only a run that repeats itself
   (``哈哈哈``, ``啦啦噜啦啦噜啦``) has two such ways that overlap: such runs go to jieba.
 
-docs/speed.md tells on how many texts they were compared. When loaded, both have to agree on a few sentences; if they
-do not, jieba does the work.
+docs/speed.md says on how many texts they were compared. When rjieba is loaded, both must agree on a few sentences; if
+they do not, jieba does the work.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PROBES = (
 
 def has_other_cut(run: str) -> bool:
     """
-    Return whether *run* is one that rjieba may cut in another way than jieba.
+    Return whether rjieba may cut *run* differently from jieba.
     """
     return _JOINED.search(run) is not None or _REPEATED.search(run) is not None
 
@@ -74,7 +74,7 @@ class FastCutter:
 
     def cut_all(self, texts: Sequence[str]) -> list[list[str]]:
         """
-        Return the tokens of each of *texts*, runs parted by spaces; some of these spaces are tokens too.
+        Return the tokens of each of *texts*, with spaces between runs; some of these spaces are tokens too.
         """
         repeated = _find_repeated(texts)
         return [
@@ -114,7 +114,7 @@ def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> F
 
     Args:
         frequencies:
-            Frequency of each word; 0 for what only begins words, or is a word no more.
+            Frequency of each word; 0 for a string that only begins words, or that is no longer a word.
         total:
             What jieba divides frequencies by: their sum, and the former frequency of words that got another.
         slow:
@@ -135,9 +135,7 @@ def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> F
     fast = FastCutter(cutter.cut, slow)
     if not all(_is_same(tokens, slow(probe)) for tokens, probe in zip(fast.cut_all(_PROBES), _PROBES, strict=True)):
         version = importlib.metadata.version("rjieba")
-        logger.warning(
-            "rjieba %s cuts words in another way than jieba, so jieba does the work: upgrade rjieba", version
-        )
+        logger.warning("rjieba %s cuts words differently from jieba, so jieba does the work: upgrade rjieba", version)
         return None
     return fast
 

@@ -1,5 +1,5 @@
 """
-The features of the scheme ``words``, the weights of repeated features, and features that callers bring themselves.
+The features of the scheme ``words``, the weights of repeated features, and the checks of a caller's own features.
 
 Everything here is small and readable Python on one text; the scheme ``shingles``, whose features are hashed in arrays,
 has ``shingles.py``, and ``keywords`` has ``keywords.py``. No hashing and no search here.

@@ -1,7 +1,7 @@
 """
-The user's own dictionary, IDF and stop-word files: read whole, told apart by SHA-256.
+The user's own dictionary, IDF and stop-word files: read whole, identified by SHA-256.
 
-What is in them is read in ``segment.py`` and ``keywords.py``.
+Their content is parsed in ``segment.py`` and ``keywords.py``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def digest_of(content: bytes) -> str:
 
 def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
     """
-    Return the content of a file of the user's.
+    Return the content of one of the user's files.
 
     Raises:
         TypeError: If *path* is not a path.
-        SchemeError: If it cannot be read; the message tells its *purpose*.
+        SchemeError: If it cannot be read; the message names its *purpose*.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{purpose} must be a path, not {type(path).__name__}")
@@ -42,7 +42,7 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
 
 def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
     """
-    Return the SHA-256 of a file of the user's.
+    Return the SHA-256 of one of the user's files.
     """
     return digest_of(read_file(path, purpose=purpose))
 

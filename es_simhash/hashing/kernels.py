@@ -165,7 +165,7 @@ def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> NDArray[np.uint64
 
 def mixed_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
     """
-    Return what :func:`bit_sums` returns; quicker where most weights are exactly 1, as those of shingles are.
+    Return what :func:`bit_sums` returns; faster if most weights are exactly 1, as those of shingles are.
     """
     ones = weights == _ONE
     share = int(np.count_nonzero(ones))

@@ -1,14 +1,14 @@
 """
-The features of the scheme ``keywords``: the most telling words of a Chinese text, with their weights.
+The features of the scheme ``keywords``: the most characteristic words of a Chinese text, with their weights.
 
 Words and weights are jieba's: TF-IDF as ``jieba.analyse.extract_tags``, TextRank as ``jieba.analyse.textrank``. Two
-things are pinned that jieba leaves open. Weights are fixed-point integers before they are compared, and words of
+things are fixed that jieba leaves open. Weights are fixed-point integers before they are compared, and words of
 equal weight are ranked by their code points, so which word makes the last place does not depend on its position.
 
-What jieba does is kept as it is, for other languages too. A word has two characters at least. Letters and digits of
-ASCII make words, in the case they are written in, and English stop words are left out; full-width letters, kana,
-hangul and every other script make none. So a text in kana or hangul alone has no keywords and no fingerprint, and of
-a Japanese text only the runs of Chinese characters count. Use ``shingles`` for those languages.
+Other languages are treated as jieba treats them. A word has at least two characters. ASCII letters and digits make
+words, without change of case, and English stop words are left out; full-width letters, kana, hangul and every other
+script make none. So a text in kana or hangul alone has no keywords and no fingerprint, and only the Chinese characters
+of a Japanese text count. Use ``shingles`` for those languages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str
     Return the function that maps texts to their keywords and the weights of these in units of 2**-20.
 
     Raises:
-        SchemeError: If a file of the scheme's is missing, differs or cannot be used.
+        SchemeError: If one of the scheme's files is missing, differs or cannot be used.
     """
     words = segmenter(scheme)
     stop_words = _stop_words(scheme)
@@ -83,8 +83,8 @@ def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> di
 
     Args:
         words:
-            Weight of each word, 0 or more, in units of 2**-20, with its sign turned round so that the heaviest sorts
-            first; and the word.
+            Weight of each word, 0 or more, in units of 2**-20, negated so that the heaviest word sorts first;
+            and the word.
         top:
             How many words, or ``"auto"``; see :data:`AUTO_TOP`.
         total:
@@ -147,11 +147,11 @@ def _stop_words(scheme: Scheme) -> frozenset[str]:
 
 class _Weights(dict[str, float]):
     """
-    IDF by word in units of 2**-20, unrounded, with its sign turned round; 1 for what is no keyword.
+    IDF by word in units of 2**-20, unrounded and negated; 1 for a word that is no keyword.
     """
 
     def __init__(self, idf: Mapping[str, float], usual: float, stop_words: frozenset[str]) -> None:
-        # Single characters are asked for most, and none is a keyword.
+        # Single characters are looked up most often, and none is a keyword.
         super().__init__(dict.fromkeys(map(chr, (*range(0x80), *range(0x4E00, 0xA000))), _NO_KEYWORD))
         # A product with a power of two is exact: rounding after it is rounding the product of the weights.
         self.update((word, -weight * _SCALE) for word, weight in idf.items() if _is_keyword(word, stop_words))
@@ -165,7 +165,7 @@ class _Weights(dict[str, float]):
 @functools.lru_cache(maxsize=8)
 def _idf_weights(digest: str | None, content: bytes | None, stop_words: frozenset[str]) -> _Weights:
     """
-    Return the weight of every word; one that is not listed has the middle IDF, as in jieba.
+    Return the weight of every word; a word that is not listed has the middle IDF, as in jieba.
     """
     del digest  # the key of the cache, together with the content
     idf: dict[str, float] = {}

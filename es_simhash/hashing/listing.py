@@ -1,7 +1,7 @@
 """
-The features of a text by name, with their weights: for people who want to know why two fingerprints differ.
+The features of a text by name, with their weights: they show people why two fingerprints differ.
 
-Fingerprints are made from hashed arrays (``shingles.py``); here the same features are spelt out, one text at a time.
+Fingerprints are made from hashed arrays (``shingles.py``); here the same features are strings, one text at a time.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def defaults_of(name: str, version: int) -> dict[str, Any]:
 
 def file_parameters_of(name: str, version: int) -> tuple[str, ...]:
     """
-    Return the names of the parameters that are files of the user's.
+    Return the names of the parameters that are the user's own files.
     """
     return _FILE_PARAMETERS.get((name, version), ())
 

@@ -1,7 +1,7 @@
 """
-Scripts that are cut into words or shingles in their own way: pinned ranges, and the shingle lengths that follow.
+Scripts that are cut into words or shingles in their own way: their code points, and the lengths of their shingles.
 
-Released schemes depend on them, so they never change. No text is read here, only code points.
+Released schemes depend on these ranges, so they never change. Only code points are read here, no text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOGOGRAPHS: Ranges = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFD),
 )
-"""Scripts with thousands of characters, each of which tells about as much as two or three letters."""
+"""Scripts with thousands of characters, each of which carries about as much information as two or three letters."""
 
 KANA: Ranges = ((0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x1AFF0, 0x1B16F))
 """Kana and bopomofo: between letters and logographs."""
@@ -91,7 +91,7 @@ def shingle_lengths(codes: NDArray[np.uint32], size: int) -> NDArray[np.uint8]:
     """
     Return how many characters the shingle has that begins at each of *codes*: the fewest worth *size* letters.
 
-    A logograph is worth two letters, and three kana are worth four. Behind the last character stand letters.
+    A logograph is worth two letters, and three kana are worth four. Letters are assumed to follow the last character.
 
     Args:
         codes:

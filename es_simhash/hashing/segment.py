@@ -1,14 +1,14 @@
 """
-Chinese segmentation by jieba, in a copy of jieba that nobody else can reach.
+Chinese segmentation by jieba, in a copy of jieba that no other code uses.
 
 ``jieba.add_word``, ``del_word`` and ``suggest_freq`` change jieba's global tokenizer, and words of frequency 0 enter a
 set that all tokenizers of a process share. A user's own calls of these would change bits. So jieba's modules are
 loaded once more under a name of their own, for each user dictionary; jieba's shared cache file in the temporary folder
-is neither read nor written, and its data files are held to the digests of jieba 0.42.1.
+is neither read nor written, and its data files must have the digests of jieba 0.42.1.
 
 Where rjieba is installed it cuts the words (``fastcut.py``): the same ones, faster.
 
-Loading the dictionary takes about a second, happens on first use, once a process, and is logged.
+The dictionary is loaded on first use, once in each process; that takes about a second and is logged.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Segmenter:
                     f"the dictionary is not a jieba user dictionary ({error}): "
                     "write one word a line in UTF-8, then optionally its frequency and its tag"
                 ) from error
-        # Words that were forbidden are parted by jieba after the fact: rjieba does not know of that.
+        # jieba splits forbidden words after it has cut the text; rjieba cannot do that.
         forbidden = self._jieba.finalseg.Force_Split_Words
         slow = self._tokenizer.cut
         self._fast = None if forbidden else make_fast_cutter(self._tokenizer.FREQ, self._tokenizer.total, slow)
@@ -100,7 +100,7 @@ class Segmenter:
 
     def count_all(self, texts: Sequence[str]) -> list[Counter[str]]:
         """
-        Return how often each word comes in each of *texts*; spaces between words may be among them.
+        Return how often each word occurs in each of *texts*; spaces may be among the words.
         """
         if len(texts) == 1 and len(texts[0]) > _PIECE:
             counts: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class Segmenter:
 
     def _parts(self, text: str) -> Iterator[str]:
         """
-        Yield *text* in one piece, unless it has a run of characters known to jieba that is too long.
+        Yield *text* whole, or in pieces if a run of characters that jieba knows is too long.
         """
         if len(text) <= _LONGEST_RUN:
             yield text
@@ -144,7 +144,7 @@ class Segmenter:
 
 def _join_runs(text: str) -> str:
     """
-    Return the runs of characters that jieba looks at, cut where they are too long, parted by spaces.
+    Return the runs of characters that jieba looks at, separated by spaces; runs that are too long are cut.
     """
     joined = _BETWEEN.sub(" ", text)
     if len(joined) > _LONGEST_RUN and max(map(len, joined.split(" "))) > _LONGEST_RUN:
@@ -196,7 +196,7 @@ def jieba_file(name: str) -> bytes:
     Return one of jieba's data files.
 
     Raises:
-        SchemeError: If it is not the file of jieba 0.42.1, whose words and numbers the scheme is made of.
+        SchemeError: If it is not the file of jieba 0.42.1, which decides the words and numbers of the scheme.
     """
     content = (_jieba_folder() / name).read_bytes()
     if digest_of(content) != _DIGESTS[name]:

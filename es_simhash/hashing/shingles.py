@@ -1,7 +1,7 @@
 """
-The scheme ``shingles``: character shingles of many texts, hashed, counted and weighed in arrays.
+The scheme ``shingles``: character shingles of many texts, hashed, counted and weighted in arrays.
 
-A text is normalised by ``characters.py`` and its separators taken out; a shingle begins at every character, as long as
+``characters.py`` normalises a text and removes its separators; a shingle begins at every character, as long as
 it fits, and a shorter text is one shingle. In version 1 a shingle has ``size`` characters; in version 2 it has the
 fewest characters worth ``size`` letters (``scripts.py``), and is hashed as if padded with U+0000 to ``size``. Shingles
 with equal hashes are one feature. Memory is bounded: texts come in batches of limited length, and a very long text is
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fold_long_text", "fold_texts"]
 
-# A long text's distinct shingles are held as (hash, count), 16 bytes each, up to this many at once.
+# A long text's distinct shingles are counted as (hash, count), 16 bytes each, up to this many at once.
 _TABLE_LIMIT = 1 << 22
 _PENDING_LIMIT = 1 << 21
 

@@ -24,7 +24,7 @@ _Place = Callable[[Sequence[dict[str, Any]]], Any]
 # Strings, so that what looks like a comment in one is left alone; then comments.
 _STRING_OR_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\r\n]*|/\*.*?\*/""", re.DOTALL)
 # Painless wants functions before statements, so nothing can be put in front of them.
-_BEGINS_WITH_FUNCTION = re.compile(r"\s*[\w.<>\[\], ]+\s+\w+\s*\([^)]*\)\s*\{")
+_BEGINS_WITH_FUNCTION = re.compile(r"\s*\w[\w.<>\[\], ]*\s+\w+\s*\([^)]*\)\s*\{")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from es_simhash.errors import MappingError
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.mapping import FIELD_TYPES, NEEDED_FIELDS
 
-__all__ = ["Fault", "FaultKind", "find_faults", "mapping_error"]
+__all__ = ["Fault", "FaultKind", "find_faults", "find_source_faults", "mapping_error", "refuse_updates"]
 
 FaultKind = Literal[
     "not_mapped",
@@ -29,6 +29,8 @@ FaultKind = Literal[
     "other_scheme",
     "not_searchable",
     "without_fingerprint",
+    "no_source",
+    "partial_source",
 ]
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -65,6 +67,14 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "without_fingerprint": (
         "{found} of {wanted} documents have no fingerprint and cannot be found",
         "backfill them (texts without features stay without)",
+    ),
+    "no_source": (
+        "the index keeps no _source, so no document can be updated",
+        "send each document whole, through ingest or with_fingerprints",
+    ),
+    "partial_source": (
+        "_source leaves fields out ({found}), so an update would lose their postings",
+        "send each document whole, through ingest or with_fingerprints, or create the index anew with a whole _source",
     ),
 }
 
@@ -160,3 +170,40 @@ def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
     if name in NEEDED_FIELDS and longest is not None and int(longest) < (16 if name == "fingerprint" else 4):
         return [Fault("values_dropped", full, str(longest))]
     return []
+
+
+def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
+    """
+    Return what keeps documents of an index with *mapping* from being updated without a loss; empty if nothing does.
+
+    A server carries a partial update out by indexing the document anew from its ``_source``: a field that is indexed
+    but not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
+    """
+    source = mapping.get("_source") or {}
+    if source.get("enabled") in (False, "false"):
+        return [Fault("no_source")]
+    includes, excludes = _names(source, "includes"), _names(source, "excludes")
+    only = [] if "*" in includes else [f"includes only {', '.join(includes)}"] if includes else []
+    without = [f"excludes {', '.join(excludes)}"] if excludes else []
+    return [Fault("partial_source", found="; ".join([*only, *without]))] if only or without else []
+
+
+def _names(source: Mapping[str, Any], key: str) -> list[str]:
+    found = source.get(key) or []
+    return [found] if isinstance(found, str) else list(map(str, found))
+
+
+def refuse_updates(mappings: Mapping[str, Mapping[str, Any]]) -> None:
+    """
+    Refuse to update documents of indices whose *mappings* would lose something by it.
+
+    Args:
+        mappings:
+            The part below ``mappings`` of each concrete index, by its name.
+
+    Raises:
+        MappingError: If one of them keeps no ``_source``, or only a part.
+    """
+    for name, mapping in mappings.items():
+        if faults := find_source_faults(mapping):
+            raise mapping_error(name, faults)

@@ -4,7 +4,7 @@ The mapping of our fields, and templates that give it to new indices. Builders r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -19,6 +19,7 @@ __all__ = [
     "build_index_template",
     "build_mapping",
     "mapping_of",
+    "may_hold",
 ]
 
 # Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
@@ -120,3 +121,38 @@ def build_index_template(
     if not index_patterns:
         raise InvalidInputError("index_patterns is empty: give a pattern")
     return {"index_patterns": list(index_patterns), "composed_of": [component], "priority": priority}
+
+
+# Types of fields whose values may be objects with keys that the mapping does not name.
+_OPEN_TYPES = ("object", "nested", "flattened", "flat_object")
+
+
+def may_hold(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> bool:
+    """
+    Return whether a document of an index with *mapping* may have a value in *field* in its ``_source``.
+
+    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it where the mapping is
+    strict. A multi-field has its value from another field, and none of its own.
+
+    Args:
+        mapping:
+            The part below ``mappings`` of one index, or an object in it.
+        field:
+            Name of the field, such as ``article.body``.
+        dynamic:
+            What applies where *mapping* does not say how new fields are treated.
+    """
+    dynamic = mapping.get("dynamic", dynamic)
+    properties = mapping.get("properties") or {}
+    path = field.split(".")
+    for length in range(1, len(path) + 1):
+        node = properties.get(".".join(path[:length]))
+        if node is None:
+            continue
+        if length == len(path) or node.get("enabled") in (False, "false"):
+            return True
+        rest = ".".join(path[length:])
+        if "properties" in node:
+            return may_hold(node, rest, dynamic=dynamic)
+        return node.get("type", "object") in _OPEN_TYPES
+    return field in (mapping.get("runtime") or {}) or str(dynamic).lower().startswith(("false", "runtime"))

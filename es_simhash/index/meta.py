@@ -166,21 +166,32 @@ def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -
     return IndexSettings.from_dict(recorded)
 
 
-def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None) -> str | Sequence[str]:
+def text_fields_of(
+    settings: IndexSettings, given: str | Sequence[str] | None, *, index: str = ""
+) -> str | Sequence[str]:
     """
     Return the text fields *given*, else those that the index records.
+
+    Args:
+        settings:
+            What the index records.
+        given:
+            What the caller names.
+        index:
+            Name of the index, for the message.
 
     Raises:
         InvalidInputError: If neither names any, or they differ.
     """
+    which = f"index {index!r}" if index else "the index"
     if given:
         names = (given,) if isinstance(given, str) else tuple(given)
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
-                f"text_field {shorten(given)} differs from the index's {list(settings.text_fields)}: fingerprints of "
-                "different fields cannot be compared; leave text_field out, or use another prefix"
+                f"text_field {shorten(given)} differs from {list(settings.text_fields)}, which {which} records: "
+                "fingerprints of different fields cannot be compared; leave text_field out, or use another prefix"
             )
         return given
     if not settings.text_fields:
-        raise InvalidInputError("the index does not record which field holds the text: pass text_field=")
+        raise InvalidInputError(f"{which} does not record which field holds the text: pass text_field=")
     return settings.text_fields

@@ -1,7 +1,7 @@
 """
-Presets: a scheme, a max_distance and a verification bound under a name that says what they find.
+Presets: a scheme, a max_distance and a verification bound, under a name that says what they find.
 
-The figures behind them are in docs/quality.md. Values only; nothing is looked up or compared here.
+Their measurements are in docs/quality.md. Values only; nothing is looked up or compared here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["PRESETS", "Preset", "get_preset"]
 @dataclass(frozen=True, slots=True)
 class Preset:
     """
-    What to look for, and how.
+    A max_distance and a verification bound that were measured together.
 
     Attributes:
         name:

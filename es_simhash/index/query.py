@@ -61,7 +61,7 @@ def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) 
 
 def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa: FBT001 -- the servers' own word
     """
-    Return what hits carry of their ``_source``: all, nothing, or the fields *given*.
+    Return which part of ``_source`` hits carry: all, nothing, or the fields *given*.
 
     Raises:
         TypeError: If it is neither a bool nor a field name nor a list of them.
@@ -76,9 +76,10 @@ def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa
 
 def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
-    Return the query clauses, all of which everything within the plan's distance of one of *fingerprints* matches.
+    Return query clauses; every document within the plan's distance of one of *fingerprints* matches all of them.
 
-    One search for several fingerprints costs a server less than several; which hit is for which, ``rescore`` tells.
+    One search for several fingerprints costs a server less than several searches; ``rescore`` tells which hit is
+    near which fingerprint.
     """
     for each in fingerprints:
         to_hex(each)  # checks type and range
@@ -89,13 +90,13 @@ def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: 
 
 def holder_clauses(fingerprints: Iterable[int], *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
-    Return the query clauses that the documents with one of *fingerprints* match, and no others.
+    Return the query clauses that documents with one of *fingerprints* match, and no other documents.
     """
     return [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
 
 
 def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
-    """Return what matches the block terms of at least one of *fingerprints*, and little else where they are several."""
+    """Return the query for the block terms of at least one of *fingerprints*; for several, a few others match too."""
     if plan.is_scan:
         return {"exists": {"field": fields.fingerprint}}
     if plan.minimum_should_match > 1 and len(fingerprints) > 1:
@@ -119,7 +120,7 @@ def _parts(terms: list[str], size: int) -> list[list[str]]:
     return [terms[start : start + size] for start in range(0, len(terms), size)]
 
 
-# A document without the copy for scripts, or with several, passes: the client's rescore decides about it.
+# A document without simhash.value, or with several values, passes: the client's rescore decides about it.
 _NEAR_ONE = "doc[params.field].size() != 1 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
 _NEAR_SOME = (
     "if (doc[params.field].size() != 1) { return true; } long held = doc[params.field].value; int most = params.most; "
@@ -149,8 +150,8 @@ def build_query(
     """
     Return the search body whose hits are the candidates for *fingerprint*.
 
-    The hits are candidates, not near-duplicates: give them to ``rescore``. Where more than *size* candidates
-    exist, one page does not hold them all; ``find_near_dups`` reads on.
+    The hits are candidates, not near-duplicates: give them to ``rescore``. If there are more than *size* candidates,
+    one page does not hold them all; ``find_near_dups`` reads all pages.
 
     Args:
         fingerprint:
@@ -158,7 +159,7 @@ def build_query(
         max_distance:
             Largest Hamming distance that must not be lost, in bits, inclusive.
         filter:
-            A query, or a list of queries, that candidates also match; in filter context.
+            A query, or a list of queries, that candidates also have to match; in filter context.
         exclude_ids:
             Ids of documents that are not candidates.
         prefix:
@@ -226,7 +227,7 @@ def _body(query: Query, prefix: str, *, size: int, source: bool | Sequence[str])
         "query": query,
         "docvalue_fields": [Fields(prefix).fingerprint],
         "_source": check_source(source),
-        # The number of hits on the page tells whether there may be more; counting the rest would cost.
+        # A full page shows that there may be more hits; to count them would cost.
         "track_total_hits": False,
     }
 
@@ -246,9 +247,9 @@ def build_query_of(
     """
     Return the search body whose hits are the document *id* itself and the candidates for it.
 
-    No fingerprint is needed: the server takes the block terms from the stored document (terms lookup), which is why
-    this works up to distance 3 only. *id* is found in the one *index*, or alias of one index, by its *routing* value
-    where it has one; the other arguments are those of :func:`build_query`.
+    No fingerprint is needed: the server takes the block terms from the stored document (terms lookup). Therefore this
+    works up to distance 3 only. *index* is one index, or an alias of one; *routing* is the document's routing value,
+    where it has one. The other arguments are those of :func:`build_query`.
 
     Raises:
         InvalidInputError: If max_distance is above 3.

@@ -1,7 +1,7 @@
 """
 Hits to near-duplicates: the Hamming rescore, and the values that hold its results.
 
-Pure: hits come as plain dicts, and nothing here asks a server.
+Pure: hits come as plain dicts, and no request is made here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance
 
-__all__ = ["NearDup", "NearDups", "rescore"]
+__all__ = ["NearDup", "NearDups", "document_key", "held_fingerprints", "rescore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,10 @@ class NearDup:
             Share of shingles that its text and the text asked for have in common (Jaccard), 0 to 1; ``None`` where
             that was not verified.
         containment:
-            The same as a share of the text that has fewer: near 1 also for an excerpt.
+            The shared shingles as a share of those of the text that has fewer: near 1 also for an excerpt.
+        routing:
+            The document's ``_routing``, where it was indexed with one. An index may hold one ``_id`` several times,
+            with different routing values.
     """
 
     id: str
@@ -49,6 +52,17 @@ class NearDup:
     source: Mapping[str, Any] | None = field(default=None, compare=False)
     similarity: float | None = field(default=None, compare=False)
     containment: float | None = field(default=None, compare=False)
+    routing: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """What tells the document from all others: index, ``_id`` and routing."""
+        return self.index, self.id, self.routing
+
+    @property
+    def order(self) -> tuple[int, str, str, str]:
+        """The place among other near-duplicates: nearest first, then by index, id and routing."""
+        return self.distance, self.index, self.id, self.routing or ""
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -60,6 +74,8 @@ class NearDup:
             "distance": self.distance,
             "fingerprint": to_hex(self.fingerprint),
         }
+        if self.routing is not None:
+            plain["routing"] = self.routing
         if self.similarity is not None:
             plain |= {"similarity": self.similarity, "containment": self.containment}
         return plain if self.source is None else plain | {"source": dict(self.source)}
@@ -68,7 +84,7 @@ class NearDup:
 @dataclass(frozen=True, slots=True)
 class NearDups(Sequence[NearDup]):
     """
-    The answer to one lookup: near-duplicates ordered by distance, then index, then id.
+    The answer to one lookup: near-duplicates ordered by distance, then index, id and routing.
 
     Attributes:
         items:
@@ -87,7 +103,7 @@ class NearDups(Sequence[NearDup]):
         reasons:
             Why the answer is incomplete, one line each.
         unverified:
-            Which near-duplicates could not be verified though that was asked for, and why, one line each.
+            Which near-duplicates could not be verified, though the caller asked for it, and why; one line each.
     """
 
     items: tuple[NearDup, ...] = ()
@@ -114,8 +130,15 @@ def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     """
     Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none.
     """
-    held: Sequence[str] = hit.get("fields", {}).get(name) or ()
-    return held
+    digits: Sequence[str] = hit.get("fields", {}).get(name) or ()
+    return digits
+
+
+def document_key(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    """
+    Return what tells the document of *hit* from all others: index, ``_id`` and routing.
+    """
+    return hit["_index"], hit["_id"], hit.get("_routing")
 
 
 def rescore(
@@ -143,7 +166,7 @@ def rescore(
             Most near-duplicates returned; ``None`` for all.
 
     Returns:
-        Near-duplicates ordered by (distance, index, id), each document once.
+        Near-duplicates ordered by (distance, index, id, routing), each document once.
 
     Raises:
         MappingError: If a hit carries no fingerprint.
@@ -152,21 +175,22 @@ def rescore(
 
     Examples:
         >>> hits = [{"_index": "news", "_id": "7", "fields": {"simhash.fingerprint": ["0000000000000003"]}}]
-        >>> rescore(hits, 0)
-        [NearDup(id='7', index='news', distance=2, fingerprint=3, source=None, similarity=None, containment=None)]
+        >>> [(each.id, each.distance, each.fingerprint) for each in rescore(hits, 0)]
+        [('7', 2, 3)]
     """
     check_max_distance(max_distance)
     wanted = check_fingerprint(fingerprint)
     name = Fields(prefix).fingerprint
-    found: dict[tuple[str, str], NearDup] = {}
+    found: dict[tuple[str, str, str | None], NearDup] = {}
     for hit in hits:
-        held = held_fingerprints(hit, name)
-        if not held:
+        digits = held_fingerprints(hit, name)
+        if not digits:
             raise MappingError(
                 f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {name}: "
                 "ask for the field in docvalue_fields, or backfill the document"
             )
-        distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, held))
+        distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, digits))
         if distance <= max_distance:
-            found[hit["_index"], hit["_id"]] = NearDup(hit["_id"], hit["_index"], distance, value, hit.get("_source"))
-    return sorted(found.values(), key=lambda each: (each.distance, each.index, each.id))[:size]
+            key = document_key(hit)
+            found[key] = NearDup(key[1], key[0], distance, value, hit.get("_source"), routing=key[2])
+    return sorted(found.values(), key=lambda each: each.order)[:size]

@@ -1,12 +1,12 @@
 """
 Verification: how much of two texts is the same, by their shingles and not by their fingerprints.
 
-A fingerprint says which texts to look at; the exact Jaccard similarity of the few that are left says which of them are
-the same text. Pure: texts come as strings, and where they come from is the business of ``flows``.
+Fingerprints show which texts to compare; the exact Jaccard similarity of those few shows which of them are the same
+text. Pure: texts come as strings; reading them from an index lives in ``flows``.
 
-The shingles are runs of words, long enough to tell texts apart whatever their script: a word of a script with spaces
-counts 5, a character of a script without spaces counts 3, and a shingle is the shortest run that reaches 15. So it is
-three words of English or five characters of Chinese, and a text that mixes them has no seam.
+The shingles are runs of words, long enough to tell texts apart in any script: a word of a script with spaces counts 5,
+a character of a script without spaces counts 3, and a shingle is the shortest run that reaches 15. A shingle is
+therefore three words of English or five characters of Chinese, and texts may mix both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Similarity", "check_bound", "compare_shingles", "compare_texts", "shingle_set"]
 
-# What a word and an unspaced character count for, and how much makes a shingle.
+# What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15
 
 
@@ -38,7 +38,7 @@ class Similarity:
             Distinct shingles that both have, as a share of those that either has: 1.0 for texts that differ in
             punctuation and case at most.
         containment:
-            Distinct shingles that both have, as a share of those of the text that has fewer: 1.0 also for an excerpt.
+            The same shingles as a share of those of the text that has fewer: 1.0 also for an excerpt.
     """
 
     jaccard: float
@@ -90,7 +90,7 @@ def shingle_set(text: str) -> Shingles:
 
 def _hash_words(text: str) -> tuple[Shingles, NDArray[np.intp]]:
     """
-    Return the hash of every word of *text*, and what it counts for.
+    Return the hash of every word of *text*, and what the word counts.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -101,7 +101,7 @@ def _hash_words(text: str) -> tuple[Shingles, NDArray[np.intp]]:
     rest = np.empty(0, np.uint32)
     for piece in split_long(text):
         codes = np.concatenate([rest, piece])
-        # A long text comes in pieces, and a word may go on in the next one.
+        # A long text comes in pieces, and a word may continue in the next piece.
         ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))
         cut = int(ends[-1]) + 1 if ends.size else 0
         found.append(_hash_piece(codes[:cut], is_unspaced(codes[:cut])))
@@ -130,7 +130,7 @@ def _hash_piece(codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]) -> tuple
 
 def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
     """
-    Return one hash for each run of words: each word's hash enters by its place in the run.
+    Return one hash for each run of words; it depends on the words and on their order.
     """
     import numpy as np  # noqa: PLC0415
 

@@ -25,11 +25,6 @@ TIMES = [None, "2026-06-01T00:00:00.000Z"]
 times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 
 
-@pytest.fixture(autouse=True)
-def _small_batches(monkeypatch):
-    monkeypatch.setattr("es_simhash.flows.grouping.reconcile.BATCH", 2)
-
-
 def grouped(number, **own):
     return {"simhash": {**fingerprint_fields(number)["simhash"], **own}, "own": 1}
 
@@ -51,7 +46,8 @@ def filled():
 
 
 def run_reconcile(store, *, since=None, dry_run=False, **trouble):
-    return carry_out(reconcile(Context(), INDEX, GroupingRequest(), since=since, dry_run=dry_run), store, **trouble)
+    flow = reconcile(Context(), INDEX, GroupingRequest(), since=since, dry_run=dry_run, batch=2)
+    return carry_out(flow, store, **trouble)
 
 
 def wrong(store):
@@ -179,7 +175,7 @@ def test_what_cannot_be_written_is_told(status):
     store.refuse = lambda header: status if header["_id"] == "1" else None
     result = run_reconcile(store).result
     assert (result.changed, result.is_settled, wrong(store)) == (4, False, ["1"])
-    assert [line[:4] for line in result.failures] == ([] if status == 409 else ["i/1:"])
+    assert [(each.index, each.id) for each in result.failures] == ([] if status == 409 else [("i", "1")])
 
 
 def test_a_copy_that_cannot_be_read_is_named():
@@ -188,7 +184,9 @@ def test_a_copy_that_cannot_be_read_is_named():
     store.broken = {"1"}
     result = run_reconcile(store).result
     assert (result.changed, result.is_settled) == (4, False)
-    assert result.failures[0].startswith("i/1: es_rejected_execution_exception")
+    [failure] = result.failures
+    assert (failure.kind, failure.id) == ("unreadable", "1")
+    assert failure.reason.startswith("es_rejected_execution_exception")
 
 
 @times

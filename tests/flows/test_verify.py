@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError, NearDup, NearDups, Verification
-from es_simhash.flows.lookup import verify
+from es_simhash.flows.lookup.verify import verify_near_dups
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import fingerprint, get_scheme
 from es_simhash.index.meta import IndexSettings
@@ -40,9 +40,9 @@ def near_dups(*keys):
     return NearDups(tuple(NearDup(name, index, 0, fingerprint(BASE)) for index, name in keys))
 
 
-def verified(found, server, *, texts=(BASE,), settings=SETTINGS, verification=None):
-    flow = verify.verify_near_dups(
-        "news-*", found, texts, settings=settings, verification=verification or Verification()
+def verified(found, server, *, texts=(BASE,), settings=SETTINGS, verification=None, **sizes):
+    flow = verify_near_dups(
+        "news-*", found, texts, settings=settings, verification=verification or Verification(), **sizes
     )
     answers, calls, _ = drive(flow, server)
     return answers, calls
@@ -77,12 +77,11 @@ def test_the_same_id_in_two_indices_is_two_documents():
 
 
 @pytest.mark.parametrize("window", [1, 7, 300, 10_000])
-def test_many_are_fetched_in_pages_the_server_allows(monkeypatch, window):
+def test_many_are_fetched_in_pages_the_server_allows(window):
     """Every near-duplicate is compared, whatever the index's window."""
-    monkeypatch.setattr(verify, "FETCH", 8)
     keys = [("news-1", f"{number:03d}") for number in range(30)]
     server = Texts({key: {"title": BASE} for key in keys}, window=window)
-    [answer], calls = verified([near_dups(*keys)], server)
+    [answer], calls = verified([near_dups(*keys)], server, page=8)
     assert [each.similarity for each in answer] == [1.0] * 30
     assert answer.unverified == ()
     assert len(calls) <= (40 if window == 1 else 10)

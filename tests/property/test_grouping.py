@@ -8,7 +8,7 @@ from es_simhash import hamming_distance
 from es_simhash.index.grouping import all_pairs, assign
 from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.grouping.assign import group_fingerprints
-from es_simhash.index.grouping.in_memory import Nearby, distinct
+from es_simhash.index.grouping.in_memory import InMemoryLookup, distinct
 
 
 @st.composite
@@ -90,19 +90,15 @@ def test_copies_cost_nothing():
 
 
 @given(related_fingerprints(), st.integers(0, 2**64 - 1), distances)
-def test_nearby_finds_what_a_comparison_finds(values, wanted, max_distance):
-    """In the order added; also after some were forgotten."""
-    items = [[n] for n in range(len(values))]
-    nearby = Nearby(zip(values, items, strict=True))
-    expected = [
-        (hamming_distance(value, wanted), item)
-        for value, item in zip(values, items, strict=True)
+def test_a_lookup_in_memory_finds_what_a_comparison_finds(values, wanted, max_distance):
+    """In the order in which items were added."""
+    lookup = InMemoryLookup((value, place) for place, value in enumerate(values))
+    assert len(lookup) == len(values)
+    assert lookup.find(wanted, max_distance) == [
+        (hamming_distance(value, wanted), place)
+        for place, value in enumerate(values)
         if hamming_distance(value, wanted) <= max_distance
     ]
-    assert nearby.find(wanted, max_distance) == expected
-    nearby.keep(items[::2])
-    assert nearby.find(wanted, max_distance) == [(d, item) for d, item in expected if item[0] % 2 == 0]
-    assert len(nearby) == len(items[::2])
 
 
 @given(related_fingerprints(), distances)

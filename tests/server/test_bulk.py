@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import uuid
 
 import pytest
 
@@ -87,24 +88,54 @@ def test_updates_keep_fingerprint_and_text_together(server, index, sync_client):
     assert stored(server, index, "2")["fingerprint"] == hex_of(TEXT)
 
 
-def test_a_script_clears_the_fingerprint_it_may_falsify(opensearch, runner):
-    """Where the server has Painless: the fields go, the script does its work."""
-    import uuid
-
-    index = f"test-{uuid.uuid4().hex}"
-    client = make_client(opensearch)
+@pytest.fixture
+def own_index(opensearch):
+    """A client on OpenSearch, whatever the server of the session, and an index with one document."""
+    client, index = make_client(opensearch), f"test-{uuid.uuid4().hex}"
+    simhash = SimHashClient(client)
     try:
-        simhash = SimHashClient(client)
         simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
-        script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
-        [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
-        assert report.action == "written"
-        assert "backfill" in report.reason
-        assert opensearch.request("GET", f"/{index}/_doc/1")["_source"] == {"body": OTHER}
+        yield simhash, index
     finally:
         opensearch.remove(index)
         client.close()
+
+
+def test_a_script_clears_the_fingerprint_it_may_falsify(opensearch, own_index):
+    """Where the server has Painless: the fields go, the script does its work."""
+    simhash, index = own_index
+    script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
+    [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
+    assert report.action == "written"
+    assert "backfill" in report.reason
+    assert opensearch.request("GET", f"/{index}/_doc/1")["_source"] == {"body": OTHER}
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["", "// int twice(int n) {\n", "/* twice\n */ // n\r\n", "/* int f() { */ "],
+    ids=["none", "line", "both", "code"],
+)
+@pytest.mark.parametrize(
+    ("source", "is_cleared"),
+    [
+        ("int twice(int n /* ) */) { return 2 * n } ctx._source.n = twice(2)", False),
+        ("def twice(def n) // begins\n{ return 2 * n } ctx._source.n = twice(2)", False),
+        ("int[] twice(List n, Map m) { return new int[] {4} } ctx._source.n = twice(null, null)[0]", False),
+        ("for (int n : new int[] {2}) { ctx._source.n = n * 2 }", True),
+        ("String n = '/* no comment'; ctx._source.n = 4 // the end", True),
+    ],
+)
+def test_comments_and_functions_do_not_break_a_script(opensearch, own_index, comment, source, is_cleared):
+    """The fields go first where they can, and a script that defines functions is left as it is."""
+    simhash, index = own_index
+    script = {"source": comment + source}
+    [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
+    assert (report.action, report.reason is None) == ("written", False)
+    found = opensearch.request("GET", f"/{index}/_doc/1")["_source"]
+    assert found["n"] == 4
+    assert ("simhash" not in found) is is_cleared
 
 
 def test_one_refused_document_does_not_keep_the_others_out(server, index, simhash):

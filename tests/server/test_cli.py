@@ -7,16 +7,19 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 
-from es_simhash import fingerprint, get_scheme, hamming_distance, to_hex
+from es_simhash import SimHashClient, fingerprint, get_scheme, hamming_distance, to_hex
 from tests.docs.test_mappings import FILES, parse_console
+from tests.server.conftest import make_client
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 NEAR = TEXT.replace("long", "very long")
@@ -342,6 +345,70 @@ def test_server_down(run, index):
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "--url")
         failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
+
+
+def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
+    """Not by messages, by a traceback, or by the demo."""
+    url = server.url.replace("://", "://elastic:hunter%232@")
+    assert json.loads(run("check", news, "--url", url, "--json").stdout)[0]["ready"]
+    demo = run("demo", "--url", url, "--json")
+    down = run("find", news, TEXT, "--url", "http://elastic:hunter2@127.0.0.1:1", "--product", server.product)
+    failed(down, "cannot reach http://127.0.0.1:1")
+    monkeypatch.setenv("ES_SIMHASH_DEBUG", "1")
+    debug = run("find", f"{news}-no", TEXT, "--url", url)
+    shown = "".join(traceback.format_exception(debug.exception)) + repr(debug.exception)
+    for text in (demo.output, down.output, shown):
+        assert text
+        assert "hunter" not in text
+        assert "aHVudGVy" not in text
+
+
+def test_no_representation_of_a_client_has_its_password(server):
+    """Neither ours nor that of a connection, whatever the client library prints of itself."""
+    with make_client(server) as plain:
+        library = type(plain)
+    with library([server.url.replace("://", "://elastic:hunter2@")]) as client:
+        assert "hunter2" not in repr(SimHashClient(client))
+
+
+HOSTILE = "\x1b[2J\x9b31m\u202e\u2028x\ny"
+
+
+def test_documents_cannot_control_the_terminal(run, index, server, tmp_path):
+    """Ids, names of fields, texts and what a server says about them are shown with escapes, in every command."""
+    hidden = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+    mappings = tmp_path / "own.json"
+    mappings.write_text(json.dumps({"properties": {"n": {"type": "integer"}}}))
+    assert run("create", index, "-t", "body", "-d", 12, "--mappings", mappings).exit_code == 0
+    documents = [{"_id": f"{HOSTILE}{n}", "body": text, "title": HOSTILE} for n, text in enumerate([TEXT, NEAR])]
+    documents += [{"_id": f"{HOSTILE}bad", "n": HOSTILE, "body": OTHER}, {"_id": "{}", "body": {HOSTILE: HOSTILE}}]
+    source = tmp_path / "x\x1b.jsonl"
+    source.write_text("".join(json.dumps(each) + "\n" for each in documents) + f'"{HOSTILE[:1]}')
+    results = [run("ingest", index, source)]
+    server.request("POST", f"/{index}/_refresh")
+    results += [
+        run("find", index, TEXT, "--source", "title"),
+        run("find", index, TEXT, "--source", "title", "--json"),
+        run("find", index, "--id", f"{HOSTILE}0"),
+        run("find", index, "--id", f"{HOSTILE}no"),
+        run("find", f"{index}{HOSTILE}", TEXT),
+        run("query", "--id", f"{HOSTILE}0", "--console", "--index", f"{index}{HOSTILE}"),
+        run("reconcile", index),
+        run("groups", index),
+        run("groups", index, "--json"),
+        run("pairs", index),
+        run("dedupe", index),
+        run("explain", "--index", index, f"{HOSTILE}0", f"{HOSTILE}1"),
+        run("explain", HOSTILE, f"{HOSTILE}word"),
+        run("check", index),
+        run("doctor", index),
+    ]
+    assert results[0].exit_code == 1
+    assert "\\x1b[2J\\x9b31m\\u202e" in results[1].stdout
+    assert "2 documents" in results[8].stdout
+    for number, result in enumerate(results):
+        assert result.output
+        assert not hidden.search(result.output), number
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://host:port", "http://[::1"])

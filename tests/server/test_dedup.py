@@ -6,6 +6,7 @@ import random
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from tests.server.batches import ingest_in_batches
 from tests.server.test_lookup import ONE_SHARD
 
 WORDS = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun", "elm", "fir", "gal", "hin") for b in ("ton", "wick", "ford")]
@@ -49,15 +50,14 @@ def held(server, index):
 
 
 @pytest.mark.parametrize("max_distance", [0, 3, 8])
-def test_tags_are_those_of_the_rule(server, index, simhash, monkeypatch, max_distance):
+def test_tags_are_those_of_the_rule(server, index, simhash, client, call, max_distance):
     """Over several batches and refreshes: every tag is what comparing all documents in order gives."""
-    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 40)
-    monkeypatch.setattr("es_simhash.flows.grouping.grouper.IN_FLIGHT", 90)
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"})
     found = texts(300)
     prints = [fingerprint(text) for text in found]
     expected = greedy(prints, max_distance)
-    reports = list(simhash.ingest(index, numbered(found), max_distance=max_distance))
+    options = {"batch": 40, "in_flight": 90, "max_distance": max_distance}
+    reports = ingest_in_batches(client, call, index, numbered(found), **options)
     assert len({*expected}) < len(expected)
     documents = held(server, index)
     for n, (report, canonical) in enumerate(zip(reports, expected, strict=True)):
@@ -70,16 +70,16 @@ def test_tags_are_those_of_the_rule(server, index, simhash, monkeypatch, max_dis
         assert fields["at"].endswith("Z")
 
 
-def test_skip_writes_no_duplicate(server, index, simhash, monkeypatch):
+def test_skip_writes_no_duplicate(server, index, simhash, client, call):
     """Each skipped document is reported with what it duplicates, and a second run skips or rewrites all."""
-    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 50)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     found = texts(200)
     prints = [fingerprint(text) for text in found]
     expected = greedy(prints, 8)
     documents = numbered(found)
     for run in range(2):
-        reports = list(simhash.ingest(index, documents, on_duplicate="skip", max_distance=8))
+        options = {"batch": 50, "on_duplicate": "skip", "max_distance": 8}
+        reports = ingest_in_batches(client, call, index, documents, **options)
         assert [report.action for report in reports] == [
             "written" if canonical == n else "skipped" for n, canonical in enumerate(expected)
         ]
@@ -169,7 +169,7 @@ def test_chains(server, index, simhash):
         documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "es_simhash.flows.grouping.ingest.with_fingerprints",
+                "es_simhash.flows.grouping.source.with_fingerprints",
                 lambda documents, **_: (each for each in documents),
             )
             reports = [*simhash.ingest(name, documents[:2], rule=rule)]

@@ -13,6 +13,7 @@ import pytest
 
 from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
+from tests.server.batches import ingest_in_batches
 from tests.server.conftest import make_client
 from tests.server.servers import Server
 from tests.server.test_backfill import assert_all_right, put
@@ -98,15 +99,14 @@ def test_writers_in_any_order_come_to_one_result(server, index):
     assert len(results[0]) == 400
 
 
-def test_a_poisoned_document_in_each_batch(server, index, simhash, monkeypatch):
+def test_a_poisoned_document_in_each_batch(server, index, simhash, client, call):
     """Everything else is written and grouped, and each failure is named."""
-    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 25)
     mappings = {"properties": {"n": {"type": "integer"}}}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
     documents = numbered(texts(200, seed=6))
     for n in range(3, 200, 25):
         documents[n]["n"] = "poison"
-    reports = list(simhash.ingest(index, documents, max_distance=8))
+    reports = ingest_in_batches(client, call, index, documents, batch=25, max_distance=8)
     refused = [report for report in reports if report.action == "refused"]
     assert [report.position for report in refused] == list(range(3, 200, 25))
     assert all("poison" in report.reason for report in refused)
@@ -119,9 +119,8 @@ def test_a_poisoned_document_in_each_batch(server, index, simhash, monkeypatch):
     assert told_groups(found) == expected_groups(found, 8)
 
 
-def test_an_index_that_is_read_only_for_a_while(server, index, simhash, monkeypatch):
+def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, call, monkeypatch):
     """What is refused meanwhile is reported, and is written when it is given again."""
-    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 10)
     monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 10)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     documents = numbered(texts(120, seed=7))
@@ -132,9 +131,8 @@ def test_an_index_that_is_read_only_for_a_while(server, index, simhash, monkeypa
                 server.request("PUT", f"/{index}/_settings", {"index.blocks.write": n == 50})
             yield document
 
-    refused = [
-        report.position for report in simhash.ingest(index, source(), max_distance=8) if report.action == "refused"
-    ]
+    reports = ingest_in_batches(client, call, index, source(), batch=10, max_distance=8)
+    refused = [report.position for report in reports if report.action == "refused"]
     assert refused
     reports = list(simhash.ingest(index, [documents[n] for n in refused]))
     assert all(report.action != "refused" for report in reports)

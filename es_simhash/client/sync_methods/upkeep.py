@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
-from es_simhash.flows.upkeep.backfill import BackfillOptions, BackfillProgress, backfill
+from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
 from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.doctor import diagnose
 from es_simhash.flows.upkeep.explain_documents import explain_documents
 from es_simhash.flows.upkeep.manage import create_index, put_mapping
+from es_simhash.flows.upkeep.progress import BackfillProgress
 from es_simhash.flows.upkeep.remove import Removal, remove_fields
 from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme

@@ -1,7 +1,7 @@
 """
-Taking duplicates out of an index that exists, or tagging them: first shown, then done, each only while it still holds.
+Deleting the duplicates of an index, or tagging them: shown first, then done, each only if it is still a duplicate.
 
-Which documents are duplicates is ``index.table``'s to say.
+Which documents are duplicates is decided in ``index.grouping.table``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.context import Context, Index, check_index
+from es_simhash.flows.context import Context, Index, resolve_index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Emit, Flow
@@ -38,16 +38,16 @@ class Deduped:
         id:
             Its ``_id``.
         index:
-            Name of the index that holds, or held, it.
+            Name of the index that contains it, or contained it.
         canonical:
             Id of the document that stays.
         canonical_index:
-            Name of the index that holds that.
+            Name of the index that contains that.
         distance:
             Their distance in bits.
         action:
-            ``"deleted"`` or ``"tagged"``; in a dry run ``"would delete"`` or ``"would tag"``; ``"kept"`` where
-            something changed meanwhile, or the server refused.
+            ``"deleted"`` or ``"tagged"``; in a dry run ``"would delete"`` or ``"would tag"``; ``"kept"`` where the
+            document or its canonical changed meanwhile, or the server refused.
         reason:
             Why it was kept; else ``None``.
         source:
@@ -84,20 +84,20 @@ class Deduped:
 
 def dedupe(context: Context, index: Index, action: Action, request: GroupingRequest, *, dry_run: bool) -> Flow[None]:
     """
-    Emit a :class:`Deduped` for each duplicate in *index*, after it was tagged or deleted, or before, in a dry run.
+    Emit a :class:`Deduped` for each duplicate in *index*, after it was tagged or deleted; in a dry run, instead.
 
     The canonical always stays. A document is deleted only if it, and its canonical, still have the fingerprints that
     made it a duplicate.
     """
     if action not in ("tag", "delete"):
         raise InvalidInputError(f"action {shorten(action)} is not known: give 'tag' or 'delete'")
-    check_index(index)
-    grouping = yield from settle_grouping(context, index, request, record=not dry_run and action == "tag")
-    failed: dict[str, str] = {}
+    resolved = yield from resolve_index(context, index)
+    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run and action == "tag")
+    failed: dict[tuple[str, str], str] = {}
     if action == "tag" and not dry_run:
         done = yield from reconcile(context, index, request)
-        failed = dict(line.split(": ", 1) for line in done.failures)
-    _, groups = yield from read_groups(context, index, grouping)
+        failed = {(each.index, each.id): each.reason for each in done.failures}
+    _, groups = yield from read_groups(context, index, resolved, grouping)
     duplicates: list[int] = groups.duplicates.tolist()
     for begin in range(0, len(duplicates), BATCH):
         places = duplicates[begin : begin + BATCH]
@@ -107,7 +107,7 @@ def dedupe(context: Context, index: Index, action: Action, request: GroupingRequ
             continue
         for place in places:
             record = _record(groups, place, f"would {action}" if dry_run else "tagged")
-            reason = failed.get(f"{record.index}/{record.id}")
+            reason = failed.get((record.index, record.id))
             yield Emit(record if reason is None else _kept(record, reason))
     if action == "delete" and not dry_run and duplicates:
         yield from refresh(index)
@@ -154,8 +154,8 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
 
 
 def _has(source: Mapping[str, Any], prefix: str, fingerprint: int) -> bool:
-    held = source.get(prefix)
-    return isinstance(held, Mapping) and held.get("fingerprint") == to_hex(fingerprint)
+    own = source.get(prefix)
+    return isinstance(own, Mapping) and own.get("fingerprint") == to_hex(fingerprint)
 
 
 def _unchanged(prefix: str, rows: Sequence[Row]) -> Flow[set[tuple[str, str]]]:

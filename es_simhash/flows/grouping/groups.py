@@ -1,5 +1,5 @@
 """
-Reading groups and pairs: streams of what belongs together, in an index or between two. Nothing is written.
+Reading groups, and pairs of near-duplicates in an index or between two, as streams. Nothing is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEP = 10_000
 @dataclass(frozen=True, slots=True)
 class Group:
     """
-    Documents that belong together, as they say themselves.
+    Documents that belong together, as their group fields say.
 
     Attributes:
         id:
@@ -59,11 +59,11 @@ class Pair:
         id:
             ``_id`` of the first.
         index:
-            Name of the index that holds it.
+            Name of the index that contains it.
         other_id:
             ``_id`` of the second.
         other_index:
-            Name of the index that holds that.
+            Name of the index that contains that.
         distance:
             Their distance in bits.
     """
@@ -91,7 +91,7 @@ def groups(context: Context, index: Index) -> Flow[None]:
 
     Raises:
         MappingError: If the index has never been grouped.
-        IncompleteSearchError: If some documents could not be looked at.
+        IncompleteSearchError: If some documents could not be read.
     """
     check_index(index)
     fields = Fields(context.prefix)
@@ -122,11 +122,11 @@ def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
     def note(hits: Hits) -> Flow[bool]:
         yield from ()
         for hit in hits:
-            held = hit.get("fields", {})
-            if fields.fingerprint in held:
-                distance = int((held.get(fields.distance) or [0])[0])
-                each = NearDup(hit["_id"], hit["_index"], distance, from_hex(held[fields.fingerprint][0]))
-                members[held[fields.group][0]].append(each)
+            own = hit.get("fields", {})
+            if fields.fingerprint in own:
+                distance = int((own.get(fields.distance) or [0])[0])
+                each = NearDup(hit["_id"], hit["_index"], distance, from_hex(own[fields.fingerprint][0]))
+                members[own[fields.group][0]].append(each)
         return False
 
     body = {
@@ -142,9 +142,9 @@ def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
 
 def pairs(context: Context, index: Index, against: Index | None, max_distance: int | None) -> Flow[None]:
     """
-    Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index* and one in *against*.
+    Emit a :class:`Pair` for every two near-duplicates in *index*, or for one in *index* and one in *against*.
 
-    A document that both names reach is no pair with itself. Memory: about 60 bytes a document.
+    A document that both names reach makes no pair with itself. Memory: about 60 bytes for each document.
     """
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 

@@ -25,7 +25,7 @@ from es_simhash.index.rescore import NearDup, NearDups
 
 __all__ = ["GroupLookups"]
 
-# A writer plans for at least so many documents: a small index may grow before its size is learnt again.
+# A writer plans for at least so many documents: a small index may grow before its size is read again.
 SMALLEST = 1_000_000
 ATTEMPTS = 8
 

@@ -1,7 +1,7 @@
 """
-Reading the fingerprinted documents of an index into a table: all of them, or those that a change may have touched.
+Reading the documents with fingerprints of an index into a table: all of them, or those that a change may concern.
 
-What the rows are for is the caller's business; nothing is written.
+Nothing is grouped and nothing is written here.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ BUCKETS = 1_000
 
 def read_all(context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None) -> Flow[None]:
     """
-    Add every fingerprinted document of *index* that matches *query* to *table*.
+    Add every document of *index* that has a fingerprint and matches *query* to *table*.
 
     Raises:
-        IncompleteSearchError: If some documents could not be looked at.
+        IncompleteSearchError: If some documents could not be read.
     """
 
     def add(hits: Hits) -> Flow[bool]:
@@ -47,15 +47,15 @@ def read_all(context: Context, index: Index, table: Table, query: Mapping[str, A
 
 def read_touched(context: Context, index: Index, table: Table, grouping: Grouping, since: str) -> Flow[None]:
     """
-    Add to *table* what was grouped at *since* or later, and all that this may have upset.
+    Add to *table* the documents grouped at *since* or later, and all whose groups these may change.
 
-    That is everything connected with it by steps of max_distance, and with what has lost its canonical. Groups of
-    different components do not touch each other, so grouping these documents alone gives what grouping all would.
+    These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance.
+    Groups lie within connected components, so grouping these documents alone gives the same as grouping all.
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
     yield from _read(index, {"range": {fields.at: {"gte": since}}}, seeds)
-    # A document whose text was changed has left those that counted it their canonical.
+    # If the text of a canonical was changed, its members may belong elsewhere now.
     for ids in _parts(sorted(seeds.ids), BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
     for ids in _parts((yield from _lost_canonicals(index, fields)), BUCKETS):
@@ -113,7 +113,7 @@ def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) ->
 
 
 def _lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
-    """Return the ids that documents name as their canonical, and that are none, or not there."""
+    """Return the ids that documents name as their canonical, and that are missing or no canonicals."""
     lost: list[str] = []
     after: Any = None
     while True:
@@ -134,8 +134,10 @@ def _lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
             }
         }
         # Several indices may hold one id: ask for more than are named.
-        held = yield Call("search", {"index": index, "body": {"size": 5 * BUCKETS, "query": query, "_source": False}})
-        there = {hit["_id"] for hit in held["hits"]["hits"]}
+        found_now = yield Call(
+            "search", {"index": index, "body": {"size": 5 * BUCKETS, "query": query, "_source": False}}
+        )
+        there = {hit["_id"] for hit in found_now["hits"]["hits"]}
         lost += [each for each in named if each not in there]
         after = found.get("after_key")
         if after is None:

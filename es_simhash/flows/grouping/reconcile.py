@@ -1,8 +1,8 @@
 """
-Groups made right: what the rule says of the documents that are there, whoever wrote them, in whatever order.
+Rewriting group fields that disagree with the rule, whoever wrote the documents, in whatever order.
 
-The rule is applied to all documents at once in ``index.table``; here they are read, and those that say something else
-are rewritten, each only as it was when it was judged.
+The rule is applied to all documents at once in ``index.grouping.table``. Here they are read, and those that say
+something else are rewritten, each only if it is as it was when it was judged.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, Resolved, resolve_index
 from es_simhash.flows.grouping.read import read_all, read_touched
-from es_simhash.flows.grouping.settings import field_type, settle_grouping
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.grouping.settings import order_kind, settle_grouping
+from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.operations import Failure
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.table import Groups, Row, Table
@@ -48,7 +49,7 @@ class Reconciled:
         changed:
             Number of documents that said something else and were rewritten, or, in a dry run, would be.
         failures:
-            One line for each document that could not be rewritten.
+            A :class:`Failure` for each document that could not be rewritten.
         is_settled:
             Whether everything was as the rule says when it was last looked at. ``False`` where others kept changing
             documents, after failures, and in a dry run that would change something.
@@ -58,7 +59,7 @@ class Reconciled:
     groups: int
     duplicates: int
     changed: int
-    failures: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
     is_settled: bool = True
 
 
@@ -76,7 +77,9 @@ def check_moment(since: str | datetime | None) -> str | None:
         try:
             since = datetime.fromisoformat(since)
         except ValueError as error:
-            raise InvalidInputError(f"since {shorten(since)} is no moment: give ISO 8601, as 2026-01-31") from error
+            raise InvalidInputError(
+                f"since {shorten(since)} is no moment: give ISO 8601, such as 2026-01-31"
+            ) from error
         since = since if since.tzinfo else since.replace(tzinfo=UTC)
     if not isinstance(since, datetime):
         raise TypeError(f"since must be a datetime or a string, not {type(since).__name__}")
@@ -86,19 +89,16 @@ def check_moment(since: str | datetime | None) -> str | None:
 
 
 def read_groups(
-    context: Context, index: Index, grouping: Grouping, *, since: str | None = None
+    context: Context, index: Index, resolved: Resolved, grouping: Grouping, *, since: str | None = None
 ) -> Flow[tuple[Table, Groups]]:
     """
     Return the documents of *index*, or those that changes since a moment may have touched, and their groups.
     """
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
-    settings = yield from read_index_settings(context, index)
-    kinds = set()
-    if grouping.field is not None:
-        mappings = yield Call("get_mapping", {"index": index})
-        kinds = {field_type(name, each.get("mappings") or {}, grouping) for name, each in mappings.items()}
-    table = Table(context.prefix, grouping, is_date="date" in kinds, text_fields=settings.text_fields)
+    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    is_date = order_kind(resolved, grouping) == "date"
+    table = Table(context.prefix, grouping, is_date=is_date, text_fields=text_fields)
     yield from refresh(index)
     if since is None:
         yield from read_all(context, index, table)
@@ -109,21 +109,28 @@ def read_groups(
 
 
 def reconcile(
-    context: Context, index: Index, request: GroupingRequest, *, since: str | None = None, dry_run: bool = False
+    context: Context,
+    index: Index,
+    request: GroupingRequest,
+    *,
+    since: str | None = None,
+    dry_run: bool = False,
+    batch: int = BATCH,
 ) -> Flow[Reconciled]:
     """
-    Make the groups of *index* what its rule says, rewriting only documents that say something else.
+    Make the groups of *index* what its rule says; rewrite only documents that say something else.
 
-    Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, found by one
-    multi-search for 200 of them; then one request of each kind, multi-get and bulk, for 500 documents to change.
+    Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, which one
+    multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
-    check_index(index)
-    grouping = yield from settle_grouping(context, index, request, record=not dry_run)
-    changed, failures = 0, []
+    resolved = yield from resolve_index(context, index)
+    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run)
+    changed = 0
+    failures: list[Failure] = []
     for _ in range(ROUNDS):
-        table, groups = yield from read_groups(context, index, grouping, since=since)
+        table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
         wrong = yield Compute(groups.wrong)
-        writer = _Writer(context.prefix, groups)
+        writer = _Writer(context.prefix, groups, batch)
         if dry_run:
             changed = len(wrong)
         else:
@@ -143,18 +150,19 @@ def reconcile(
 class _Writer:
     """Puts documents into the groups they belong to."""
 
-    def __init__(self, prefix: str, groups: Groups) -> None:
+    def __init__(self, prefix: str, groups: Groups, batch: int) -> None:
         self._prefix = prefix
+        self._batch = batch
         self._groups = groups
         self._at = ""
         self.changed = 0
         self.moved = 0
-        self.failures: list[str] = []
+        self.failures: list[Failure] = []
 
     def write(self, places: Sequence[int]) -> Flow[None]:
-        for begin in range(0, len(places), BATCH):
+        for begin in range(0, len(places), self._batch):
             self._at = yield Compute(now)
-            yield from self._write(places[begin : begin + BATCH])
+            yield from self._write(places[begin : begin + self._batch])
 
     def _write(self, places: Sequence[int]) -> Flow[None]:
         table = self._groups.table
@@ -164,12 +172,12 @@ class _Writer:
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             row, fields = wanted[place.index, place.id]
-            held = found.get("_source", {}).get(self._prefix) or {}
-            if held.get("fingerprint") != to_hex(row.fingerprint):
+            own = found.get("_source", {}).get(self._prefix) or {}
+            if own.get("fingerprint") != to_hex(row.fingerprint):
                 moved.add((place.index, place.id))
                 return None
-            given = {key: value for key, value in fields.items() if held.get(key) != value}
-            if held.get("at"):
+            given = {key: value for key, value in fields.items() if own.get(key) != value}
+            if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
@@ -184,7 +192,7 @@ class _Writer:
             elif outcome.status in (CONFLICT, MISSING):
                 self.moved += 1
             else:
-                self.failures.append(f"{outcome.index}/{outcome.id}: {outcome.error}")
+                self.failures.append(outcome.to_failure())
 
     def _fields(self, place: int, row: Row) -> dict[str, Any]:
         canonical = int(self._groups.canonical[place])

@@ -68,7 +68,7 @@ class Collector:
         self.found += self.rescore([hit for hit in hits if held_fingerprints(hit, field)] if broken else hits)
         size = self.question.subject.options.size
         if size is not None and len(self.found) > size:
-            self.found = heapq.nsmallest(size, self.found, key=_order)
+            self.found = heapq.nsmallest(size, self.found, key=lambda each: each.order)
 
     def rescore(self, hits: Iterable[Mapping[str, Any]]) -> list[NearDup]:
         """Return the near-duplicates among *hits*, all of which have a fingerprint."""
@@ -107,9 +107,9 @@ class Collector:
         if not self.gaps:
             # Only now: a search refused because of the caller's filter must not teach limits to other lookups.
             subject.context.learn_limits(subject.index, question.limits)
-        found = {(each.index, each.id): each for each in self.found}
+        found = {each.key: each for each in self.found}
         answer = NearDups(
-            tuple(sorted(found.values(), key=_order)[: subject.options.size]),
+            tuple(sorted(found.values(), key=lambda each: each.order)[: subject.options.size]),
             complete=not self.gaps,
             scheme=subject.settings.scheme,
             max_distance=question.max_distance,
@@ -118,7 +118,3 @@ class Collector:
             reasons=tuple(map(str, self.gaps)),
         )
         return check_complete(answer, subject.options)
-
-
-def _order(near_dup: NearDup) -> tuple[int, str, str]:
-    return near_dup.distance, near_dup.index, near_dup.id

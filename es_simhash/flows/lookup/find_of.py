@@ -1,11 +1,13 @@
 """
-Lookups by document: the near-duplicates of what an index holds already, and the fingerprint it holds.
+Lookups by document: the near-duplicates of a document that an index holds, and the fingerprint that it holds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
@@ -22,23 +24,27 @@ from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, make_plan
 from es_simhash.index.query import build_query_of
-from es_simhash.index.rescore import NearDups, rescore
+from es_simhash.index.rescore import NearDups, document_key, held_fingerprints, rescore
 
 __all__ = ["find_of", "read_fingerprint"]
 
 PAGE_BY_ID = 500
+# One id may stand in several indices, and in several shards of one.
+COPIES = 100
 
 
 def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
     """
     Return the near-duplicates of the document *id* of *index*, without itself.
 
+    Where several documents have that id, the one with the caller's routing value is meant, else all of them.
+
     Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
     fingerprint, then as :func:`find`.
 
     Raises:
-        InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of that id
-            with different fingerprints.
+        InvalidInputError: If there is no such document, it has no fingerprint, or several documents of that id have
+            different fingerprints.
     """
     check_index(index)
     if not isinstance(id, str):
@@ -47,27 +53,30 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
         settings = yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         return check_complete(NearDups(complete=False, reasons=error.reasons), options)
-    inner = before_verification(options)
-    found = yield from _find_of_unverified(context, index, id, settings, inner)
+    found = yield from _find_unverified(context, index, id, settings, before_verification(options))
     if options.verification is None or not found:
         return found
-    text = yield from fetch_text(index, id, settings=settings, verification=options.verification)
+    text = yield from fetch_text(
+        index, id, settings=settings, verification=options.verification, routing=options.routing
+    )
     return (yield from verify_found(index, [found], [text], settings, options))[0]
 
 
-def _find_of_unverified(
+def _find_unverified(
     context: Context, index: Index, id: str, settings: IndexSettings, options: Options
 ) -> Flow[NearDups]:
-    found = yield from _find_of_at_once(context, index, id, settings, options)
+    found = yield from _find_at_once(context, index, id, settings, options)
     if found is not None:
         return found
-    fingerprint, itself = yield from _read_stored(context, index, id)
-    # The document itself is looked up as well, and left out before anything is handed over.
+    itself = yield from _read_stored(context, index, id, options.routing)
+    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+    # The document itself is looked up as well, and left out of the answer.
     size = None if options.size is None else options.size + len(itself)
     wider = replace(options, size=size, on_incomplete="return")
     subject = yield from read_subject(context, index, settings, wider)
     found = yield from search(Question(subject, fingerprint))
-    others = (each for each in found if (each.index, each.id) not in itself)
+    own = set(map(document_key, itself))
+    others = (each for each in found if each.key not in own)
     return check_complete(replace(found, items=tuple(islice(others, options.size))), options)
 
 
@@ -77,22 +86,27 @@ def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
     """
     if not isinstance(id, str):
         raise TypeError(f"id must be a string, not {type(id).__name__}")
-    fingerprint, _ = yield from _read_stored(context, check_index(index), id)
-    return fingerprint
+    hits = yield from _read_stored(context, check_index(index), id, None)
+    return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
 
 
-def _read_stored(context: Context, index: Index, id: str) -> Flow[tuple[int, set[tuple[str, str]]]]:
-    """Return the fingerprint of a document, and index and id of each document that has it."""
+def _read_stored(context: Context, index: Index, id: str, routing: str | None) -> Flow[Hits]:
+    """Return the documents of that id, with their fingerprints."""
     name = Fields(context.prefix).fingerprint
-    body = {"size": 100, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
     answer = yield Call("search", {"index": index, "body": body})
     hits = answer["hits"]["hits"]
     if not hits and (reasons := sentences(find_gaps(answer))):
         raise IncompleteSearchError(f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=reasons)
-    return _fingerprint_of(hits, id, index, name), {(hit["_index"], hit["_id"]) for hit in hits}
+    return _meant(hits, routing)
 
 
-def _find_of_at_once(
+def _meant(hits: Hits, routing: str | None) -> Hits:
+    """Return which of the documents of one id the caller means: those with the *routing* value, else all."""
+    return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
+
+
+def _find_at_once(
     context: Context,
     index: Index,
     id: str,
@@ -125,13 +139,12 @@ def _find_of_at_once(
         return None
     hits = answer["hits"]["hits"]
     name = Fields(context.prefix).fingerprint
-    if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(hit.get("fields") for hit in hits):
+    if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(held_fingerprints(hit, name) for hit in hits):
         return None
-    itself = [hit for hit in hits if hit["_id"] == id]
-    # The server takes the terms from the stored document: its latest version, found by routing, read from _source. A
-    # search may see an older version, the routing may be missing, and _source may lack the fields. Only if the hit
-    # has all four terms are they the terms of the fingerprint compared here.
-    if not itself or any(len(set(hit.get("matched_queries", ()))) < BLOCKS for hit in itself):
+    copies = [hit for hit in hits if hit["_id"] == id]
+    itself = _meant(copies, options.routing)
+    # The filter does not apply to copies that are not meant: the search found them by their id.
+    if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
         return None
     fingerprint = _fingerprint_of(itself, id, index, name)
     others = [hit for hit in hits if hit["_id"] != id]
@@ -142,16 +155,33 @@ def _find_of_at_once(
     )
 
 
+def _has_all_terms(hit: Mapping[str, Any]) -> bool:
+    """
+    Return whether the block terms that the server looked up are those of the fingerprint in *hit*.
+
+    The server takes the terms from the stored document: its latest version, found by routing, read from ``_source``.
+    A search may see an older version, the routing may be missing, and ``_source`` may lack the fields.
+    """
+    return len(set(hit.get("matched_queries", ()))) == BLOCKS
+
+
 def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
     """Return the one fingerprint that the documents *hits* of this id have."""
     if not hits:
         raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
-    held = {value for hit in hits for value in hit.get("fields", {}).get(name, ())}
-    if not held:
+    values = {value for hit in hits for value in held_fingerprints(hit, name)}
+    if not values:
         raise InvalidInputError(
             f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
         )
-    if len(held) > 1:
-        where = ", ".join(sorted(hit["_index"] for hit in hits))
-        raise InvalidInputError(f"document {shorten(id)} differs between {where}: name one index")
-    return from_hex(held.pop())
+    if len(values) > 1:
+        where = ", ".join(sorted(map(_place_of, hits)))
+        raise InvalidInputError(
+            f"document {shorten(id)} differs between {where}: name one index, or the document's routing"
+        )
+    return from_hex(values.pop())
+
+
+def _place_of(hit: Mapping[str, Any]) -> str:
+    routing = hit.get("_routing")
+    return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"

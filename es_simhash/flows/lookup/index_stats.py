@@ -1,8 +1,8 @@
 """
-What a lookup plan goes by: how large and how skewed an index is, and what the server refuses.
+What a lookup plan is chosen by: how large and how skewed an index is, and what the server refuses.
 
-Both are learnt by asking, remembered by the context, and never needed for an answer to be right: a plan made in
-ignorance is slower, not less exact.
+Both are learnt from the server and remembered by the context. No answer depends on them: with a wrong estimate a
+lookup is slower, not less exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from es_simhash.index.plan_cost import IndexStats
 __all__ = ["index_stats", "limits_after_refusal"]
 
 SAMPLE = 40
-# Up to this distance the plan for a large and skewed index costs a small and even one next to nothing.
+# Up to this distance the plan for a large and skewed index costs little more in a small one.
 STATS_FROM_DISTANCE = 2
 
 _EXPENSIVE = "allow_expensive_queries"
@@ -37,8 +37,9 @@ def index_stats(
     """
     Return the size and skew of *index*, or ``None`` where a lookup does not need them.
 
-    Costs two requests, once in ten minutes, or *again* whatever is known; and none for a single lookup within a
-    *max_distance* at which the size of the index decides little. A failure to learn is no failure of the lookup.
+    Costs two requests, once in ten minutes; with *again*, whatever is remembered. A single lookup within a small
+    *max_distance* costs none, since the size of the index then decides little. If the server refuses, a million
+    random fingerprints are assumed.
     """
     if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
         return None
@@ -79,7 +80,7 @@ def _sample(context: Context, index: Index) -> Flow[IndexStats]:
         for terms, answer in zip(sampled.values(), answers, strict=True)
         if terms and "error" not in answer
     ]
-    # Beside the document's own posting, as many as chance would put there.
+    # A posting list has the document's own entry, or as many entries as chance would put there.
     chance = max(documents / 2**BLOCK_BITS, 1.0)
     mean = sum(lengths) / len(lengths) if lengths else 0.0
     return IndexStats(max(1, documents), max(1.0, mean / chance))
@@ -97,8 +98,8 @@ def mean_length(terms: Sequence[str], documents: int, together: int) -> float:
         together:
             Number of documents with any of the terms.
 
-    A term that several sampled documents have is hot: its list is estimated by its share of the sample. The others
-    share what is left.
+    A term of several sampled documents is hot: the length of its list is estimated by its share of the sample. The
+    other terms share what is left.
     """
     counts = Counter(terms)
     hot = {term: documents * count / len(terms) for term, count in counts.items() if count > 1}
@@ -111,7 +112,7 @@ def limits_after_refusal(
     limits: Limits, refusal: BaseException | Mapping[str, Any] | Iterable[Gap], *, scripted: bool
 ) -> Limits | None:
     """
-    Return smaller limits, learnt from a refused search; ``None`` where the refusal is for something else.
+    Return smaller limits, learnt from a refused search; ``None`` if the search was refused for another reason.
 
     Args:
         limits:
@@ -119,12 +120,12 @@ def limits_after_refusal(
         refusal:
             The client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
         scripted:
-            Whether the refused search held a script.
+            Whether the refused search had a script.
     """
     text = refusal_text(refusal)
     if scripted and limits.scripts and ("script" in text or _EXPENSIVE in text or "painless" in text):
         return replace(limits, scripts=False)
-    if limits.skims and "Cannot search on field" in text:  # of ours, that of whole fingerprints may be mapped so
+    if limits.skims and "Cannot search on field" in text:  # of our fields, only the fingerprint may be mapped so
         return replace(limits, skims=False)
     if "max_terms_count" in text:
         return replace(limits, max_terms=_smaller(text, limits.max_terms)) if limits.max_terms > 1 else None

@@ -1,15 +1,15 @@
 """
 Verification of what a lookup found: get the texts of the near-duplicates, and keep those whose text is the same.
 
-How similar two texts are is computed in ``index.verify``; here is where the texts come from, and what happens to a
-near-duplicate whose text cannot be had: it is kept, without a similarity, and the answer says why.
+How similar two texts are is computed in ``index.similarity``. Here is where the texts come from, and what happens to a
+near-duplicate whose text is not available: it is kept, without a similarity, and the answer says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Index
@@ -18,12 +18,14 @@ from es_simhash.flows.transfer.answers import find_gaps, is_window_refused
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.meta import IndexSettings, check_text_fields
-from es_simhash.index.rescore import NearDup, NearDups
+from es_simhash.index.rescore import NearDup, NearDups, document_key
 from es_simhash.index.similarity import check_bound, compare_shingles, shingle_set
 
 __all__ = [
     "DEFAULT_SIMILARITY",
+    "NoText",
     "TextSource",
+    "Texts",
     "Verification",
     "Verify",
     "fetch_text",
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 DEFAULT_SIMILARITY = 0.8
-# Texts fetched at once. With a few thousand characters each, a few megabytes.
+# Texts fetched at once. With a few thousand characters each, these are a few megabytes.
 FETCH = 500
 
 TextSource: TypeAlias = Callable[[NearDup], str | None]
@@ -75,7 +77,7 @@ Verify: TypeAlias = bool | float | TextSource | Verification
 
 def verification_of(verify: Verify | None, *, similarity: float = DEFAULT_SIMILARITY) -> Verification | None:
     """
-    Return what the argument *verify* of the find methods stands for; ``None`` where nothing is verified.
+    Return the verification that the argument *verify* of the find methods means; ``None`` for none.
 
     Raises:
         TypeError: If it is neither a bool, a number, a function nor a :class:`Verification`.
@@ -99,6 +101,7 @@ def verify_near_dups(
     *,
     settings: IndexSettings,
     verification: Verification,
+    page: int = FETCH,
 ) -> Flow[list[NearDups]]:
     """
     Return the answers *found* with the similarity of each near-duplicate to the text asked for.
@@ -113,113 +116,172 @@ def verify_near_dups(
         texts:
             The texts asked for.
         settings:
-            What the index goes by.
+            The settings that the index records.
         verification:
             The bound, and where the texts are.
+        page:
+            Texts fetched at once.
 
     Returns:
         Answers without the near-duplicates below the bound, ordered by similarity, largest first; those that could not
-        be compared come last. One whose text is no longer the text of its fingerprint (changed since, redacted, cut)
-        is not dropped for it.
+        be compared come last. A near-duplicate whose text was changed, redacted or cut since it was fingerprinted is
+        not dropped for that.
 
     Raises:
         InvalidInputError: If the texts are to come from the index and nothing says from which field.
     """
-    wanted = list({(each.index, each.id): each for answer in found for each in answer}.values())
+    wanted = list({each.key: each for answer in found for each in answer}.values())
     fields: tuple[str, ...] = ()
     if verification.texts is not None:
-        held, problems = yield Compute(_ask, (verification.texts, wanted))
+        texts_found = yield Compute(_ask, (verification.texts, wanted))
     else:
         fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
         if not fields:
             raise _no_fields(index)
-        held, problems = yield from fetch_texts(index, wanted, fields)
-    answers: list[NearDups] = yield Compute(
-        _compare, (list(found), list(texts), held, problems, settings, fields, verification.similarity)
-    )
+        texts_found = yield from fetch_texts(index, wanted, fields, page=page)
+    compared = _Compared(texts_found, settings, fields, verification.similarity)
+    answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), compared))
     return answers
 
 
-Key: TypeAlias = tuple[str, str]
-Texts: TypeAlias = tuple[dict[Key, str], dict[Key, str]]
+Key: TypeAlias = tuple[str, str, str | None]
+"""Index, id and routing of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoText:
+    """
+    Why a near-duplicate has no text to compare.
+
+    Attributes:
+        kind:
+            ``"no_source"``: the caller's function has none. ``"not_read"``: shards did not answer. ``"deleted"``.
+            ``"unreadable"``: the document has no text in the fields. ``"changed"``: its text is not the one of its
+            fingerprint.
+        detail:
+            What more is known.
+    """
+
+    kind: Literal["no_source", "not_read", "deleted", "unreadable", "changed"]
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        match self.kind:
+            case "no_source":
+                return "the text source has no text for it"
+            case "not_read":
+                return f"its text was not read: {self.detail}"
+            case "deleted":
+                return "the document was deleted meanwhile"
+            case "changed":
+                return "its text is not the one of its fingerprint; it was changed or redacted, or is cut"
+            case _:
+                return self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of documents, and why others have none."""
+
+    texts: dict[Key, str] = field(default_factory=dict)
+    missing: dict[Key, NoText] = field(default_factory=dict)
+
+    def add(self, hit: Mapping[str, Any], fields: Sequence[str]) -> None:
+        """Add the text of a hit."""
+        key = document_key(hit)
+        try:
+            self.texts[key] = read_hit(hit, fields)
+        except InvalidInputError as error:
+            self.missing[key] = NoText("unreadable", str(error))
 
 
 def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
-    held, problems = {}, {}
+    found = Texts()
     for each in wanted:
         text = source(each)
         if isinstance(text, str):
-            held[each.index, each.id] = text
+            found.texts[each.key] = text
         elif text is None:
-            problems[each.index, each.id] = "the text source has no text for it"
+            found.missing[each.key] = NoText("no_source")
         else:
             raise TypeError(f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None")
-    return held, problems
+    return found
 
 
-def fetch_texts(index: Index, wanted: Sequence[NearDup], fields: Sequence[str]) -> Flow[Texts]:
+def fetch_texts(index: Index, wanted: Sequence[NearDup], fields: Sequence[str], *, page: int = FETCH) -> Flow[Texts]:
     """
-    Return the texts of documents by (index, id), and why others have none.
+    Return the texts of the documents *wanted*, at most *page* at once.
 
     They are read from ``_source``, or from stored fields where an index keeps no source.
     """
-    held: dict[Key, str] = {}
-    problems: dict[Key, str] = {}
-    page, done = FETCH, 0
+    found = Texts()
+    done, copies = 0, 1
     while done < len(wanted):
         part = wanted[done : done + page]
         ids = list(dict.fromkeys(each.id for each in part))
         names = list(dict.fromkeys(each.index for each in part))
-        body = {
-            # As many as there can be: one id may stand in several of the indices.
-            "size": min(len(ids) * len(names), 2 * page),
-            "query": {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}},
-        }
+        # One id may stand in several of the indices, and in several shards of one.
+        size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
+        query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
         try:
-            answer = yield from search_texts(index, body, fields)
+            answer = yield from search_texts(index, {"size": size, "query": query}, fields)
         except Exception as error:
             if not is_window_refused(error) or page == 1:
                 raise
             page = max(1, page // 2)
             continue
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            found.add(hit, fields)
+        missing = [each.key for each in part if each.key not in found.texts and each.key not in found.missing]
+        if missing and len(hits) >= size:
+            copies *= 2
+            continue
         done += len(part)
-        for hit in answer["hits"]["hits"]:
-            _read_hit(hit, fields, held, problems)
         gaps = find_gaps(answer)
-        missing = f"its text was not read: {gaps[0]}" if gaps else "the document was deleted meanwhile"
-        for each in part:
-            key = (each.index, each.id)
-            if key not in held:
-                problems.setdefault(key, missing)
-    return held, problems
+        reason = NoText("not_read", str(gaps[0])) if gaps else NoText("deleted")
+        found.missing.update(dict.fromkeys(missing, reason))
+    return found
 
 
-def fetch_text(index: Index, id: str, *, settings: IndexSettings, verification: Verification) -> Flow[str]:
+def fetch_text(
+    index: Index, id: str, *, settings: IndexSettings, verification: Verification, routing: str | None = None
+) -> Flow[str]:
     """
     Return the text of the document *id*, for verifying its near-duplicates.
 
+    Args:
+        index:
+            What to search.
+        id:
+            The document's id.
+        settings:
+            The settings that the index records.
+        verification:
+            Where the text is.
+        routing:
+            Which document is meant, where several have that id.
+
     Raises:
-        InvalidInputError: If its text is not available, or indices differ on it.
+        InvalidInputError: If its text is not available, or several documents of that id have different texts.
     """
     if verification.texts is not None:
-        itself = NearDup(id, index if isinstance(index, str) else ",".join(index), 0, 0)
-        own, problems = yield Compute(_ask, (verification.texts, [itself]))
-        if problems:
-            raise InvalidInputError(f"document {shorten(id)} cannot be compared: the text source has no text for it")
-        return str(own[itself.index, id])
-    fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
-    if not fields:
-        raise _no_fields(index)
-    held: dict[Key, str] = {}
-    problems = {}
-    body = {"size": 100, "query": {"ids": {"values": [id]}}}
-    answer = yield from search_texts(index, body, fields)
-    for hit in answer["hits"]["hits"]:
-        _read_hit(hit, fields, held, problems)
-    if len(set(held.values())) != 1:
-        reason = next(iter(problems.values()), "there is none, or several indices differ on its text")
+        itself = NearDup(id, index if isinstance(index, str) else ",".join(index), 0, 0, routing=routing)
+        found = yield Compute(_ask, (verification.texts, [itself]))
+    else:
+        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
+        if not fields:
+            raise _no_fields(index)
+        found = Texts()
+        answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
+        hits = answer["hits"]["hits"]
+        for hit in [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits:
+            found.add(hit, fields)
+    if len(set(found.texts.values())) != 1:
+        reason = next(iter(found.missing.values()), "there is none, or several documents of that id differ on it")
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {reason}")
-    return next(iter(held.values()))
+    return str(next(iter(found.texts.values())))
 
 
 def _no_fields(index: Index) -> InvalidInputError:
@@ -229,51 +291,47 @@ def _no_fields(index: Index) -> InvalidInputError:
     )
 
 
-def _read_hit(hit: Mapping[str, Any], fields: Sequence[str], held: dict[Key, str], problems: dict[Key, str]) -> None:
-    key = (hit["_index"], hit["_id"])
-    try:
-        held[key] = read_hit(hit, fields)
-    except InvalidInputError as error:
-        problems[key] = str(error)
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What near-duplicates are compared by: their texts, where those come from, and the bound."""
+
+    found: Texts
+    settings: IndexSettings
+    fields: Sequence[str]
+    bound: float
+
+    def current_fingerprints(self) -> dict[Key, int | None]:
+        """Return the fingerprints of the texts; empty if these are not the fields that were fingerprinted."""
+        if not self.fields or tuple(self.fields) != self.settings.text_fields:
+            return {}
+        return {key: compute_fingerprint(text, scheme=self.settings.scheme) for key, text in self.found.texts.items()}
 
 
-def _compare(
-    found: Sequence[NearDups],
-    texts: Sequence[str],
-    held: Mapping[Key, str],
-    problems: Mapping[Key, str],
-    settings: IndexSettings,
-    fields: Sequence[str],
-    bound: float,
-) -> list[NearDups]:
-    shingles = {key: shingle_set(text) for key, text in held.items()}
-    # A text from the fields that were fingerprinted must still have that fingerprint; of others nothing is known.
-    known = held if fields and tuple(fields) == settings.text_fields else {}
-    current = {key: compute_fingerprint(text, scheme=settings.scheme) for key, text in known.items()}
+def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
+    shingles = {key: shingle_set(text) for key, text in compared.found.texts.items()}
+    current = compared.current_fingerprints()
     answers = []
     for answer, text in zip(found, texts, strict=True):
         asked = shingle_set(text) if len(answer) else None
-        kept, reasons = [], []
+        kept: list[NearDup] = []
+        missing: list[tuple[NearDup, NoText]] = []
         for each in answer:
-            key = (each.index, each.id)
-            if key not in shingles or asked is None:
-                reasons.append(f"document {each.id!r} of {each.index!r} was not compared: {problems[key]}")
+            if each.key not in shingles or asked is None:
+                missing.append((each, compared.found.missing[each.key]))
                 kept.append(each)
                 continue
-            same = compare_shingles(asked, shingles[key])
-            if same.jaccard >= bound:
+            same = compare_shingles(asked, shingles[each.key])
+            if same.jaccard >= compared.bound:
                 kept.append(replace(each, similarity=same.jaccard, containment=same.containment))
-            elif key in current and current[key] != each.fingerprint:
+            elif each.key in current and current[each.key] != each.fingerprint:
+                missing.append((each, NoText("changed")))
                 kept.append(each)
-                reasons.append(
-                    f"document {each.id!r} of {each.index!r} was not compared: its text is not the one of its "
-                    "fingerprint; it was changed or redacted, or is cut"
-                )
         kept.sort(key=_order)
+        reasons = (f"document {each.id!r} of {each.index!r} was not compared: {why}" for each, why in missing)
         answers.append(replace(answer, items=tuple(kept), unverified=tuple(reasons)))
     return answers
 
 
-def _order(near_dup: NearDup) -> tuple[float, int, str, str]:
+def _order(near_dup: NearDup) -> tuple[float, int, str, str, str]:
     similarity = -1.0 if near_dup.similarity is None else near_dup.similarity
-    return -similarity, near_dup.distance, near_dup.index, near_dup.id
+    return -similarity, *near_dup.order

@@ -11,11 +11,12 @@ from typing import Any
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.bulk import Operation, Outcome, send_bulk
+from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.meta import merge_meta
+from es_simhash.index.operations import Failure, Operation, Outcome
 
 __all__ = ["Removal", "remove_fields"]
 
@@ -29,13 +30,13 @@ class Removal:
         documents:
             Number of documents that no longer carry our fields.
         failures:
-            One sentence for each document that could not be changed.
+            The documents that could not be changed.
         indices:
             Names of the indices whose ``_meta`` no longer names the prefix; empty while there are failures.
     """
 
     documents: int
-    failures: tuple[str, ...]
+    failures: tuple[Failure, ...]
     indices: tuple[str, ...]
 
 
@@ -69,7 +70,7 @@ class _Clearing:
 
     def __init__(self, prefix: str) -> None:
         self.documents = 0
-        self.failures: list[str] = []
+        self.failures: list[Failure] = []
         self._prefix = prefix
         self._scripts = True
 
@@ -84,7 +85,7 @@ class _Clearing:
             if outcome.is_done:
                 self.documents += 1
             elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
-                self.failures.append(str(outcome.to_failure()))
+                self.failures.append(outcome.to_failure())
         return False
 
     def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:

@@ -1,8 +1,8 @@
 """
 All pairs of fingerprints within a distance: exact, vectorised, in bounded memory.
 
-Arrays in, arrays out; what the pairs are for is ``grouping``'s business. No document, no server. numpy is loaded here,
-so callers import this module when they first need it.
+Arrays in, arrays out: no documents, no server. ``assign`` makes groups of the pairs. numpy is loaded here, so callers
+import this module when they first need it.
 
 The 64 bits are cut into p parts. Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: if two fingerprints
 differed in more than r_i bits of every part, they would differ in at least ``sum(r_i + 1) > max_distance`` bits. So
@@ -31,7 +31,7 @@ Fingerprints = NDArray[np.uint64]
 BITS = 64
 # Candidates compared at once: some ten arrays of this length are alive, 8 bytes an element.
 CHUNK = 1 << 20
-# Relative cost of one element passed over in a join, and of one candidate compared: taken for equal, not measured.
+# Relative cost of one element of a join and of one candidate compared: assumed equal, not measured.
 _ELEMENT, _CANDIDATE = 1.0, 1.0
 MOST_PARTS = 8
 
@@ -168,12 +168,12 @@ def _join(values: Fingerprints, part: _Part, max_distance: int) -> Iterator[Pair
     starts = np.zeros((1 << part.width) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     # One byte a key: small enough to stay in a core's cache, and it settles most places of a sparse table.
-    is_held = counts > 0
+    is_present = counts > 0
     for mask in part.masks():
         if mask:
             other = keys ^ mask
             # Of the two keys that differ by the mask, the smaller is on the left.
-            left = np.flatnonzero(is_held[other] & (keys < other))
+            left = np.flatnonzero(is_present[other] & (keys < other))
             other = other[left]
             first, last = starts[other], starts[other + 1]
         else:

@@ -71,23 +71,23 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, r
 
 def _edges(values: NDArray[np.uint64], max_distance: int) -> Edges:
     """Return a function that yields the pairs as (earlier, later), from memory where they fit."""
-    held: list[tuple[Places, Places]] = []
+    kept: list[tuple[Places, Places]] = []
     is_whole = False
 
     def again() -> Iterator[tuple[Places, Places]]:
         nonlocal is_whole
         if is_whole:
-            yield from held
+            yield from kept
             return
-        count, fits = 0, not held
+        count, fits = 0, not kept
         for found in near_pairs(values, max_distance):
             pair = (np.minimum(found.left, found.right), np.maximum(found.left, found.right))
             count += len(found)
             if fits and count > MOST_EDGES:
                 fits = False
-                held.clear()
+                kept.clear()
             if fits:
-                held.append(pair)
+                kept.append(pair)
             yield pair
         is_whole = fits
 

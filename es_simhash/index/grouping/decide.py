@@ -1,24 +1,24 @@
 """
-What becomes of a document that is being written: is it a near-duplicate, of what, and what follows from that?
+The decision about a document that is being written: is it a near-duplicate, of which document, and what follows?
 
-Pure: the near-duplicates in the index come as values, those in flight are remembered here, and nothing is sent. The
-rule "first come, first canonical" is applied exactly, in the order of writing; ``flows.reconcile`` makes groups
-independent of that order.
+Pure. The near-duplicates that the index holds come as values, those in flight from :class:`InFlight`, and nothing is
+sent. Documents are decided in the order of writing: the first that comes is the canonical. ``flows.grouping.reconcile``
+makes groups that do not depend on that order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import hamming_distance
-from es_simhash.index.grouping.in_memory import Nearby
+from es_simhash.index.grouping.in_flight import ExistingDocument, InFlight
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.rescore import NearDup
 
-__all__ = ["Decider", "Draft", "ExistingDocument", "OnDuplicate", "Verdict", "check_policy"]
+__all__ = ["Decider", "Decision", "Draft", "OnDuplicate", "Verdict", "check_policy"]
 
 Verdict = Literal["tag", "skip", "replace", "write"]
 VERDICTS = ("tag", "skip", "replace", "write")
@@ -43,71 +43,65 @@ def check_policy(on_duplicate: OnDuplicate) -> OnDuplicate:
     return on_duplicate
 
 
-@dataclass(slots=True, eq=False)
-class ExistingDocument:
+@dataclass(frozen=True, slots=True)
+class Draft:
     """
-    A document that another may be a duplicate of, in the index or in flight.
+    A document on its way into the index.
 
     Attributes:
+        position:
+            Its place among the documents given, from 0.
         id:
             Its ``_id``.
         fingerprint:
-            Its fingerprint; ``None`` for one that nothing can be near to.
-        group:
-            The group it belongs to.
+            Its fingerprint; ``None`` where it has none, so that nothing is near it.
         index:
-            Name of the index that holds it, where known.
+            The index, alias or data stream it is sent to.
         source:
             The document, where the policy wants to see it.
         routing:
             Its routing value.
-        is_gone:
-            Whether it no longer stands: refused, replaced, deleted or written anew.
-        is_settled:
-            Whether its write is done, so that a refresh makes it visible.
-        earlier:
-            What is in flight under the same id, and stands again should this be refused.
+        must_write:
+            Whether it cannot be skipped: an update, or a document that was written already.
     """
 
+    position: int
     id: str
     fingerprint: int | None
-    group: str
     index: str | None = None
     source: Mapping[str, Any] | None = None
     routing: str | None = None
-    is_gone: bool = False
-    is_settled: bool = False
-    earlier: ExistingDocument | None = None
+    must_write: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Draft(ExistingDocument):
+@dataclass(frozen=True, slots=True)
+class Decision:
     """
-    A document on its way into the index, and what was decided about it.
+    What was decided about a draft.
 
     Attributes:
-        must_write:
-            Whether it cannot be skipped: an update, or what was written already.
         verdict:
-            ``"write"``: no duplicate. ``"tag"``, ``"skip"``, ``"replace"``: as the policy says.
-        leader:
-            The document it was found to be a duplicate of; for ``"replace"``, the first of those it replaces.
+            ``"write"``: it is no duplicate. ``"tag"``, ``"skip"``, ``"replace"``: as the policy says.
+        group:
+            Id of the canonical of its group, its own where it is one.
         distance:
-            Distance to the canonical, in bits; 0 where it is its own.
+            Distance to that canonical, in bits; ``None`` where the canonical's fingerprint is not known.
+        leader:
+            The document that it duplicates; for ``"replace"``, the first of those it replaces.
         replaced:
-            The canonicals that it takes the place of.
+            The canonicals whose place it takes.
     """
 
-    must_write: bool = False
-    verdict: Verdict = "write"
-    leader: ExistingDocument | None = None
+    verdict: Verdict
+    group: str
     distance: int | None = 0
-    replaced: list[ExistingDocument] = field(default_factory=list)
+    leader: ExistingDocument | None = None
+    replaced: tuple[ExistingDocument, ...] = ()
 
 
 class Decider:
     """
-    Decides about documents in the order of writing, and remembers those that searches do not show yet.
+    Decides about drafts in the order of writing, and puts them into the memory of documents in flight.
 
     Args:
         grouping:
@@ -119,62 +113,63 @@ class Decider:
     def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
         self._grouping = grouping
         self._policy = policy
-        self._in_flight: dict[str, ExistingDocument] = {}
-        self._nearby: Nearby[ExistingDocument] = Nearby()
-
-    @property
-    def settled(self) -> int:
-        """Number of documents in flight whose writes are done."""
-        return sum(each.is_settled for each in self._in_flight.values())
+        self.in_flight = InFlight()
 
     def decide(
         self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int] | None = None
-    ) -> None:
+    ) -> Decision:
         """
-        Decide about *draft*.
+        Return what is to be done with *draft*.
 
         Args:
             draft:
-                The document; the decision is put into it.
+                The document.
             found:
-                Near-duplicates that the index holds, in the order in which they are preferred.
+                Near-duplicates that a search shows, in the order in which they are preferred.
             canonicals:
                 Fingerprints of canonicals that are not among the near-duplicates, by id; for ``connected``.
         """
-        draft.verdict, draft.leader, draft.distance, draft.replaced = "write", None, 0, []
-        draft.group, draft.is_gone = draft.id, False
-        for distance, standing in self._candidates(draft, found):
-            verdict = self._verdict(draft, standing, distance)
-            if verdict == "write":
-                continue
-            draft.verdict = verdict
+        decision = self._judge(draft, found, canonicals or {})
+        if decision.verdict != "skip":
+            document = ExistingDocument(
+                draft.id, draft.fingerprint, decision.group, draft.index, draft.source, draft.routing, draft.position
+            )
+            # For "star" only canonicals attract other documents; for "connected" members do too.
+            is_attracting = self._grouping.rule == "connected" or decision.group == draft.id
+            self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
+        return decision
+
+    def _judge(self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int]) -> Decision:
+        replaced: list[ExistingDocument] = []
+        for distance, existing in self._candidates(draft, found):
+            verdict = self._verdict(draft, existing, distance)
             if verdict == "replace":
-                draft.leader = draft.leader or standing
-                draft.replaced.append(standing)
-            else:
-                draft.leader, draft.replaced = standing, []
-                self._join(draft, standing, distance, canonicals or {})
-                break
-        self._remember(draft)
+                replaced.append(existing)
+            elif verdict != "write":
+                distance_to_canonical = self._distance_to_canonical(draft, existing, distance, canonicals)
+                return Decision(verdict, existing.group, distance_to_canonical, existing)
+        if replaced:
+            return Decision("replace", draft.id, 0, replaced[0], tuple(replaced))
+        return Decision("write", draft.id)
 
-    def _candidates(self, draft: Draft, found: Iterable[ExistingDocument]) -> Sequence[tuple[int, ExistingDocument]]:
+    def _candidates(self, draft: Draft, found: Iterable[ExistingDocument]) -> Iterator[tuple[int, ExistingDocument]]:
+        """Yield the documents that *draft* may duplicate, with their distances."""
         if draft.fingerprint is None:
-            return []
-        # What is in flight is newer than what a search shows of it.
-        shown = [
-            (hamming_distance(draft.fingerprint, each.fingerprint), each)
-            for each in found
-            if each.fingerprint is not None and each.id != draft.id and each.id not in self._in_flight
-        ]
-        near = self._nearby.find(draft.fingerprint, self._grouping.max_distance)
-        return shown + [(d, each) for d, each in near if not each.is_gone and each.id != draft.id]
+            return
+        # A document in flight is newer than what a search shows of it.
+        for each in found:
+            if each.fingerprint is not None and each.id != draft.id and not self.in_flight.hides(each.id):
+                yield hamming_distance(draft.fingerprint, each.fingerprint), each
+        for distance, each in self.in_flight.find(draft.fingerprint, self._grouping.max_distance):
+            if each.id != draft.id:
+                yield distance, each
 
-    def _verdict(self, draft: Draft, standing: ExistingDocument, distance: int) -> Verdict:
+    def _verdict(self, draft: Draft, existing: ExistingDocument, distance: int) -> Verdict:
         verdict: Verdict
         if isinstance(self._policy, str):
             verdict = self._policy
         else:
-            old = NearDup(standing.id, standing.index or "", distance, standing.fingerprint or 0, standing.source)
+            old = NearDup(existing.id, existing.index or "", distance, existing.fingerprint or 0, existing.source)
             verdict = self._policy(draft.source or {}, old)
             if verdict not in VERDICTS:
                 raise InvalidInputError(
@@ -182,56 +177,12 @@ class Decider:
                 )
         return "tag" if verdict == "skip" and draft.must_write else verdict
 
-    def _join(self, draft: Draft, standing: ExistingDocument, distance: int, canonicals: Mapping[str, int]) -> None:
-        draft.group = standing.group
-        draft.distance = distance
-        if standing.group != standing.id and draft.fingerprint is not None:  # a member, under the rule "connected"
-            canonical = self._in_flight.get(standing.group)
-            known = canonical.fingerprint if canonical else canonicals.get(standing.group)
-            draft.distance = None if known is None else hamming_distance(known, draft.fingerprint)
-
-    def _remember(self, draft: Draft) -> None:
-        if draft.verdict == "skip":
-            return
-        self.hide(draft)
-        for each in draft.replaced:
-            each.is_gone = True
-            self._in_flight.setdefault(each.id, each)
-        if draft.fingerprint is None:
-            return
-        # For "star" only canonicals attract; for "connected" a copy of what is there attracts nothing more.
-        if self._grouping.rule == "star":
-            is_needed = draft.group == draft.id
-        else:
-            near = self._nearby.find(draft.fingerprint, 0)
-            is_needed = not any(each.group == draft.group and not each.is_gone for _, each in near)
-        if is_needed:
-            self._nearby.add(draft.fingerprint, draft)
-
-    def hide(self, standing: ExistingDocument) -> None:
-        """Let *standing* take the place of whatever searches, or this memory, hold under its id."""
-        earlier = self._in_flight.get(standing.id)
-        if earlier is not None and earlier is not standing:
-            earlier.is_gone = True
-            standing.earlier = earlier
-        self._in_flight[standing.id] = standing
-
-    def refuse(self, draft: Draft) -> None:
-        """Forget *draft*, which the server did not take; what it would have replaced stands again."""
-        draft.is_gone = True
-        if self._in_flight.get(draft.id) is draft:
-            del self._in_flight[draft.id]
-            if draft.earlier is not None:
-                draft.earlier.is_gone = False
-                self._in_flight[draft.id] = draft.earlier
-        for each in draft.replaced:
-            each.is_gone = False
-            # What a search showed is to be found by searches again; only what is in flight itself is remembered here.
-            if not isinstance(each, Draft) and self._in_flight.get(each.id) is each:
-                del self._in_flight[each.id]
-        draft.replaced = []
-
-    def forget_settled(self) -> None:
-        """Forget what a refresh, begun after its write was done, has made visible to searches."""
-        self._in_flight = {id_: each for id_, each in self._in_flight.items() if not each.is_settled}
-        self._nearby.keep(self._in_flight.values())
+    def _distance_to_canonical(
+        self, draft: Draft, existing: ExistingDocument, distance: int, canonicals: Mapping[str, int]
+    ) -> int | None:
+        if existing.group == existing.id or draft.fingerprint is None:
+            return distance
+        # *existing* is a member, under the rule "connected".
+        canonical = self.in_flight.get(existing.group)
+        known = canonical.fingerprint if canonical else canonicals.get(existing.group)
+        return None if known is None else hamming_distance(known, draft.fingerprint)

@@ -1,7 +1,7 @@
 """
 A policy for ingest that verifies: a document is a duplicate only if its text is similar to the other's.
 
-Pure. What follows from a verdict is the business of ``deciding``.
+Pure. What follows from a verdict is decided in ``decide``.
 """
 
 from __future__ import annotations

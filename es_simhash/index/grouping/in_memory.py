@@ -1,8 +1,8 @@
 """
-Fingerprints held in memory that can be asked for those near to one: exact, at any distance.
+Lookups among fingerprints in memory: exact, at any distance.
 
-For the few thousand documents that a writer has in flight, and for one page of hits. Many fingerprints against
-each other are the business of ``allpairs``; no server is asked here.
+For the few thousand documents that a writer has in flight, and for one page of hits. All pairs of many fingerprints
+are found in ``all_pairs``. No server is asked here.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Nearby", "distinct"]
+__all__ = ["InMemoryLookup", "distinct"]
 
 _T = TypeVar("_T")
 
 
-class Nearby(Generic[_T]):
+class InMemoryLookup(Generic[_T]):
     """
     Items by fingerprint, in the order in which they were added.
 
-    Asking compares with every fingerprint held, vectorised: some 25 microseconds for 20,000 of them, whatever the
-    distance, which no table of blocks beats at that size.
+    A lookup compares its fingerprint with all of them, vectorised: about 25 microseconds for 20,000, at any distance.
+    No table of blocks is faster at that size.
     """
 
     def __init__(self, items: Iterable[tuple[int, _T]] = ()) -> None:
@@ -42,7 +42,7 @@ class Nearby(Generic[_T]):
         return len(self._items)
 
     def add(self, fingerprint: int, item: _T) -> None:
-        """Hold *item* under *fingerprint*, unsigned 64 bits; several items may share one."""
+        """Add *item* under *fingerprint*, unsigned 64 bits; several items may share one."""
         import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
         place = len(self._items)
@@ -64,16 +64,6 @@ class Nearby(Generic[_T]):
         near = (distances <= max_distance).nonzero()[0].tolist()
         return [(int(distances[place]), self._items[place][1]) for place in near]
 
-    def keep(self, wanted: Iterable[_T]) -> None:
-        """
-        Forget every item that is not one of *wanted* (compared by identity).
-        """
-        identities = {id(item) for item in wanted}
-        kept = [(fingerprint, item) for fingerprint, item in self._items if id(item) in identities]
-        self._items, self._fingerprints = [], None
-        for fingerprint, item in kept:
-            self.add(fingerprint, item)
-
 
 def distinct(
     hits: Iterable[Mapping[str, Any]], max_distance: int = DEFAULT_MAX_DISTANCE, *, prefix: str = DEFAULT_PREFIX
@@ -81,8 +71,8 @@ def distinct(
     """
     Return *hits* without those that are near-duplicates of a hit before them, in their order.
 
-    For thinning one page of any search's results. Only the page is looked at, so what it repeats of earlier pages
-    stays. A hit without a fingerprint stays too.
+    It thins one page of any search's results. Only this page is compared, so a near-duplicate of a hit on an earlier
+    page stays. A hit without a fingerprint stays too.
 
     Args:
         hits:

@@ -37,7 +37,7 @@ class Grouping:
         order:
             Which document is preferred as canonical: ``"id"`` (the smallest, by code points), the name of a date or
             number field (the earliest or smallest first; ``"-field"`` for the latest or largest), or ``"longest"``
-            (the longest text). Ties, and documents without the field, go by id.
+            (the longest text). The id decides among equal documents, and among documents without the field.
 
     Raises:
         TypeError: If an attribute has the wrong type.
@@ -98,7 +98,7 @@ class Grouping:
 @dataclass(frozen=True, slots=True)
 class GroupingRequest:
     """
-    What a caller asks of the grouping; ``None`` leaves it to what is recorded, else to the default.
+    The grouping that a caller asks for; ``None`` means what is recorded, else the default.
 
     Attributes:
         rule:

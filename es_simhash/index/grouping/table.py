@@ -63,7 +63,7 @@ class Table:
         is_date:
             Whether the field that decides the order is a date.
         text_fields:
-            Fields of the text, for the order ``"longest"``.
+            For the order ``"longest"``: fields of the text, by name of the index.
     """
 
     def __init__(
@@ -72,21 +72,29 @@ class Table:
         grouping: Grouping | None = None,
         *,
         is_date: bool = False,
-        text_fields: Sequence[str] = (),
+        text_fields: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._fields = Fields(prefix)
         self._grouping = grouping
         self._is_date = is_date
-        self._text_fields = tuple(text_fields)
+        self._text_fields = dict(text_fields or {})
         self._names: dict[str, int] = {}
         self._routings: dict[int, str] = {}
         self._count = 0
         self._parts: list[tuple[Any, ...]] = []
-        if grouping is not None and grouping.order == LONGEST and not text_fields:
-            raise InvalidInputError("the index does not record which field holds the text, so none is the longest")
+        if grouping is not None and grouping.order == LONGEST:
+            self._check_text_fields()
 
     def __len__(self) -> int:
         return self._count
+
+    def _check_text_fields(self) -> None:
+        unknown = [name for name, fields in self._text_fields.items() if not fields]
+        if unknown or not self._text_fields:
+            raise InvalidInputError(
+                f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, "
+                "so the longest text is not known: record it with put_mapping"
+            )
 
     def search_body(self) -> dict[str, Any]:
         """Return what a search asks of each document, apart from the query."""
@@ -98,7 +106,7 @@ class Table:
                 name = self._grouping.field
                 names.append({"field": name, "format": "epoch_millis"} if self._is_date else name)
             if self._grouping.order == LONGEST:
-                source = list(self._text_fields)
+                source = sorted({name for fields in self._text_fields.values() for name in fields})
         return {"docvalue_fields": names, "_source": source}
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
@@ -134,7 +142,7 @@ class Table:
         if self._grouping is None:
             return 0.0
         if self._grouping.order == LONGEST:
-            return -float(len(read_text(hit.get("_source") or {}, self._text_fields) or ""))
+            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
         values = hit["fields"].get(self._grouping.field) if self._grouping.field else [0]
         if not values:
             return float("inf")  # a document without the field comes last, in either direction

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.flows.context import Context
-from es_simhash.flows.grouping.ingest import IngestOptions, ingest
+from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
 from es_simhash.index.fields import group_fields
 from tests.flows.by_hand import ServerError
 from tests.flows.store import (
@@ -30,11 +30,6 @@ PATIENT = ("bulk", "mget", "msearch", "refresh", "open_point_in_time", "search",
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
 
 
-@pytest.fixture(autouse=True)
-def _small_batches(monkeypatch):
-    monkeypatch.setattr("es_simhash.flows.grouping.ingest.CHUNK_DOCUMENTS", 2)
-
-
 def grouped(body, group, **rest):
     own = {**fingerprint_fields(fingerprint(body))["simhash"], **group_fields(group, at="2026-01-01T00:00:00Z", **rest)}
     return {"body": body, "simhash": own}
@@ -47,7 +42,8 @@ def filled():
 
 def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
-    return carry_out(ingest(Context(), INDEX, given, IngestOptions(**way)), store, **trouble)
+    flow = ingest(Context(), INDEX, given, IngestOptions(**way), sizes=IngestSizes(documents=2))
+    return carry_out(flow, store, **trouble)
 
 
 def assert_told_truly(run, store):

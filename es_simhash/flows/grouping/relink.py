@@ -1,0 +1,124 @@
+"""
+Making replaced canonicals, and the members of their groups, duplicates of the document that took their place.
+
+Each is rewritten only as it is at that moment. What cannot be rewritten becomes a problem in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.transfer.answers import Gap, sentences
+from es_simhash.flows.transfer.conditional_write import MISSING, Place, place_of, rewrite
+from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.retry import retry
+from es_simhash.hashing import from_hex, hamming_distance
+from es_simhash.index.fields import Fields, group_fields
+from es_simhash.index.grouping.decide import Draft
+from es_simhash.index.grouping.item import Item
+from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.operations import Outcome
+
+__all__ = ["relink"]
+
+BATCH = 500
+PAGE = 1_000
+
+
+def relink(index: str, items: Sequence[Item], grouping: Grouping, *, prefix: str) -> Flow[list[Item]]:
+    """
+    Return *items* after the groups of the canonicals that they replaced were rewritten.
+    """
+    successors = _successors(items)
+    if not successors:
+        return list(items)
+    places, gaps = yield from _find_members(index, items, successors, prefix)
+    at = yield Compute(now)
+    failed: dict[int, str] = {}  # by position of the document that took over
+    taken: dict[Place, Draft] = {}
+
+    def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        own = found.get("_source", {}).get(prefix) or {}
+        successor = _follow(successors, own.get("group") or place.id)
+        if successor is None or successor.fingerprint is None or "fingerprint" not in own:
+            return None
+        distance = hamming_distance(from_hex(own["fingerprint"]), successor.fingerprint)
+        is_out_of_reach = distance > grouping.max_distance and grouping.rule == "star"
+        if is_out_of_reach or place.id == successor.id:
+            return None
+        taken[place] = successor
+        fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at", at))
+        return "update", {"doc": {prefix: fields}}
+
+    for begin in range(0, len(places), BATCH):
+        part = places[begin : begin + BATCH]
+        outcomes = yield from rewrite(part, change, source=[prefix])
+        for place, outcome in zip(part, outcomes, strict=True):
+            if place in taken and (reason := _reason(place, outcome)):
+                failed[taken[place].position] = reason
+            elif place not in taken and (reason := _reason(place, outcome)):
+                failed |= {draft.position: reason for draft in successors.values()}
+    if gaps:
+        failed |= {draft.position: "; ".join(sentences(gaps)) for draft in successors.values()}
+    return [_with_problem(item, failed.get(item.position)) for item in items]
+
+
+def _successors(items: Sequence[Item]) -> dict[str, Draft]:
+    """Return, by id of a replaced canonical, the document that took its place."""
+    return {
+        old.id: item.draft
+        for item in items
+        if item.draft is not None and item.decision is not None and item.outcome is not None and item.outcome.is_done
+        for old in item.decision.replaced
+    }
+
+
+def _follow(successors: Mapping[str, Draft], group: str) -> Draft | None:
+    """Return what stands for *group* now: a successor may have been replaced itself."""
+    successor = successors.get(group)
+    seen = {group}
+    while successor is not None and successor.id in successors and successor.id not in seen:
+        seen.add(successor.id)
+        successor = successors[successor.id]
+    return successor
+
+
+def _find_members(
+    index: str, items: Sequence[Item], successors: Mapping[str, Draft], prefix: str
+) -> Flow[tuple[list[Place], list[Gap]]]:
+    """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
+    fields = Fields(prefix)
+    places: dict[Place, None] = {}
+    for item in items:
+        outcome, draft, decision = item.outcome, item.draft, item.decision
+        if draft is None or decision is None or outcome is None or not outcome.is_done:
+            continue
+        if outcome.id and outcome.index and decision.group in successors:
+            places[Place(outcome.index, outcome.id, draft.routing)] = None
+    old = sorted(successors)
+    query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
+
+    def note(hits: Hits) -> Flow[bool]:
+        yield from ()
+        places.update(dict.fromkeys(map(place_of, hits)))
+        return False
+
+    yield from refresh(index)
+    gaps = yield from retry(lambda: read_pages(index, {"query": query, "_source": False}, note, page=PAGE))
+    return list(places), gaps
+
+
+def _reason(place: Place, outcome: Outcome | None) -> str | None:
+    if outcome is None or outcome.is_done or outcome.status == MISSING:
+        return None
+    return f"{place.id}: {outcome.error}"
+
+
+def _with_problem(item: Item, reason: str | None) -> Item:
+    if reason is None:
+        return item
+    return replace(item, problem=f"documents of the group it took over may not name it ({reason}): run reconcile")

@@ -1,0 +1,164 @@
+"""
+What follows when a batch was written: what depended on a refused write is decided again.
+
+A duplicate of a document that the server did not take is written if it had been skipped, and put into another group if
+it had been tagged. The pipeline of batches is in ``ingest``; replaced canonicals are in ``relink``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from es_simhash.flows.grouping.existing import Existing, ExistingLookup
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.refresh import now
+from es_simhash.index.grouping.decide import Decider
+from es_simhash.index.grouping.item import Item, put_decision, regroup_body
+from es_simhash.index.operations import Operation, Outcome, Refusal
+
+__all__ = ["Settlement", "decide_items"]
+
+UNDECIDED = 424
+
+
+def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *, prefix: str, at: str) -> list[Item]:
+    """
+    Return *items*, decided in their order, with the group fields in their operations.
+    """
+    return [_decide(decider, item, existing, prefix=prefix, at=at) for item in items]
+
+
+def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, at: str) -> Item:
+    draft, operation = item.draft, item.operation
+    if draft is None or operation is None:
+        return item
+    near = () if draft.fingerprint is None else existing.near.get(draft.fingerprint, ())
+    decision = decider.decide(draft, near, existing.canonicals)
+    gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
+    problem = f"a near-duplicate may have been missed ({'; '.join(gaps)}): run reconcile" if gaps else item.problem
+    if decision.verdict != "skip" and item.outcome is None:
+        operation = put_decision(operation, draft, decision, prefix=prefix, at=at)
+    return replace(item, operation=operation, decision=decision, problem=problem)
+
+
+class Settlement:
+    """
+    Settles one batch.
+
+    Args:
+        items:
+            The batch, with decisions and outcomes.
+        decider:
+            What decided about it.
+        lookup:
+            Looks up what is decided again.
+        prefix:
+            Name of the object that holds the fields.
+
+    Attributes:
+        items:
+            The batch as it is now, also when :meth:`run` was cut short by an exception.
+    """
+
+    def __init__(self, items: Sequence[Item], *, decider: Decider, lookup: ExistingLookup, prefix: str) -> None:
+        self.items = list(items)
+        self._decider = decider
+        self._lookup = lookup
+        self._prefix = prefix
+
+    def run(self) -> Flow[None]:
+        """Decide again until no document depends on one that was refused."""
+        settled: set[int] = set()
+        while refused := [n for n, item in enumerate(self.items) if item.is_refused and n not in settled]:
+            settled.update(refused)
+            followers = self._withdraw(refused)
+            try:
+                if followers:
+                    yield from self._decide_again(followers)
+            except Exception as error:
+                self._give_up(followers, error)
+                raise
+
+    def _withdraw(self, refused: Sequence[int]) -> list[int]:
+        """Take refused documents out of the memory, and what depends on them; return the places of the latter."""
+        drafts = [item.draft for n in refused if (item := self.items[n]).draft is not None]
+        positions, ids = {draft.position for draft in drafts if draft}, {draft.id for draft in drafts if draft}
+        followers = []
+        for n, item in enumerate(self.items):
+            if item.draft is None or item.decision is None or item.is_refused:
+                continue
+            leader, group = item.decision.leader, item.decision.group
+            is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
+            if not (is_misnamed or (leader is not None and leader.position in positions)):
+                continue
+            if not self._is_overtaken(n):
+                followers.append(n)
+        for n in (*refused, *followers):
+            self._decider.in_flight.withdraw(self.items[n].position)
+        return followers
+
+    def _is_overtaken(self, place: int) -> bool:
+        """Return whether a document that was skipped was written later in the batch: its older text stays away."""
+        item = self.items[place]
+        if item.outcome is not None or item.operation is None:
+            return False
+        id_ = item.operation.header.get("_id")
+        later = (each for each in self.items[place + 1 :] if each.operation and each.outcome and each.outcome.is_done)
+        return any(each.operation.header.get("_id") == id_ for each in later if each.operation)
+
+    def _give_up(self, followers: Sequence[int], error: Exception) -> None:
+        """Say in the reports what is wrong with documents that could not be decided again."""
+        reason = f"its canonical was refused, and it could not be decided again ({type(error).__name__})"
+        for n in followers:
+            item = self.items[n]
+            if item.outcome is None:
+                self.items[n] = replace(
+                    item, decision=None, outcome=Outcome(None, None, UNDECIDED, Refusal(UNDECIDED, reason=reason))
+                )
+            else:
+                self.items[n] = replace(item, problem=f"{reason}: run reconcile")
+
+    def _decide_again(self, places: Sequence[int]) -> Flow[None]:
+        at = yield Compute(now)
+        written = {n for n in places if self.items[n].outcome is not None}
+        again = [_must_stay(self.items[n]) for n in places]
+        existing = yield from self._lookup.look_up(again)
+        decided = decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
+        operations = {n: self._operation(item, at) for n, item in zip(places, decided, strict=True)}
+        sending = {n: operation for n, operation in operations.items() if operation is not None}
+        outcomes = yield from send_bulk(list(sending.values()))
+        by_place = dict(zip(sending, outcomes, strict=True))
+        for n, item in zip(places, decided, strict=True):
+            self.items[n] = _with_outcome(item, by_place.get(n), was_written=n in written)
+
+    def _operation(self, item: Item, at: str) -> Operation | None:
+        """Return what is to be sent for a document that was decided about again."""
+        draft, decision, written = item.draft, item.decision, item.outcome
+        if draft is None or decision is None or decision.verdict == "skip":
+            return None
+        if written is None:
+            return item.operation
+        header = {"_index": written.index, "_id": written.id}
+        if draft.routing is not None:
+            header["routing"] = draft.routing
+        if written.version is not None:
+            header["if_seq_no"], header["if_primary_term"] = written.version  # type: ignore[assignment]
+        return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix, at=at))
+
+
+def _must_stay(item: Item) -> Item:
+    """Return *item* as it is decided about again: one that is written already cannot be skipped."""
+    if item.draft is None or item.outcome is None:
+        return item
+    return replace(item, draft=replace(item.draft, must_write=True))
+
+
+def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> Item:
+    if outcome is None:
+        return item
+    if was_written and not outcome.is_done:
+        # What was written before stays written, should its new tags be refused: reconcile finds it.
+        return replace(item, problem=f"its group is out of date ({outcome.error}): run reconcile")
+    return replace(item, outcome=outcome)

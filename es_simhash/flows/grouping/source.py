@@ -1,0 +1,188 @@
+"""
+Reading the documents of an ingest: options, fingerprints put in, cut into batches. Nothing is sent here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.transfer.bulk import to_operation
+from es_simhash.index.actions import OnPartial
+from es_simhash.index.grouping.decide import OnDuplicate, check_policy
+from es_simhash.index.grouping.item import Item, content_id, with_draft
+from es_simhash.index.grouping.rule import Rule
+from es_simhash.index.meta import IndexSettings, text_fields_of
+from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.ingest_helper import with_fingerprints
+
+__all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "Source"]
+
+IdFrom = Literal["content"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """
+    How to ingest: the keyword arguments of the client's method.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    text_field: str | Sequence[str] | None = None
+    on_duplicate: OnDuplicate | None = None
+    max_distance: int | None = None
+    rule: Rule | None = None
+    canonical: str | None = None
+    id_from: IdFrom = None
+    on_partial: OnPartial = "clear"
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_duplicate is not None:
+            check_policy(self.on_duplicate)
+        if self.id_from not in (None, "content"):
+            raise InvalidInputError(f"id_from {shorten(self.id_from)} is not known: give 'content' or None")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSizes:
+    """
+    How much is done at once.
+
+    Attributes:
+        documents:
+            Most documents in a batch.
+        characters:
+            About how many characters a batch may have before it is full.
+        in_flight:
+            Documents remembered because searches may not show them yet. When so many are written, the index is
+            refreshed: memory stays bounded, whatever the refresh interval of the index.
+    """
+
+    documents: int = 500
+    characters: int = 4_000_000
+    in_flight: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """
+    Documents that go into one bulk request.
+
+    Attributes:
+        items:
+            The documents; none after the last one.
+        failure:
+            The exception with which the caller's documents broke off, after those of this batch.
+    """
+
+    items: Sequence[Item]
+    failure: Exception | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no batch follows."""
+        return self.failure is not None or not self.items
+
+
+class Source:
+    """
+    Reads documents, puts their fingerprints in, and cuts them into batches.
+
+    Args:
+        index:
+            Where documents go that name no index themselves.
+        documents:
+            Documents or bulk actions.
+        settings:
+            Scheme and text fields of the index.
+        options:
+            How to ingest.
+        prefix:
+            Name of the object that holds the fields.
+        sizes:
+            How large a batch is.
+    """
+
+    def __init__(
+        self,
+        index: str,
+        documents: Iterable[Any],
+        *,
+        settings: IndexSettings,
+        options: IngestOptions,
+        prefix: str,
+        sizes: IngestSizes,
+    ) -> None:
+        self._index = index
+        self._prefix = prefix
+        self._options = options
+        self._sizes = sizes
+        self._position = 0
+        self._problems: dict[int, str] = {}
+        self._actions: Any = with_fingerprints(
+            documents,
+            text_field=text_fields_of(settings, options.text_field),
+            scheme=settings.scheme,
+            prefix=prefix,
+            value=settings.value,
+            on_partial=options.on_partial,
+            on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
+            workers=options.workers,
+            ahead=False,  # a batch is taken while another is written
+        )
+
+    def take(self) -> Batch:
+        """Return the next batch."""
+        items: list[Item] = []
+        characters = 0
+        try:
+            for action in self._actions:
+                items.append(self._item(action))
+                characters += weigh(action)
+                if len(items) >= self._sizes.documents or characters >= self._sizes.characters:
+                    break
+        except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
+            return Batch(items, error)
+        return Batch(items)
+
+    def close(self) -> None:
+        """Stop reading, and end the processes that compute fingerprints, also when not all documents were read."""
+        # A thread that was cut off while it read goes on to the end of its batch, and lets go then.
+        with suppress(ValueError):
+            self._actions.close()
+
+    def _item(self, action: Any) -> Item:
+        position = self._position
+        self._position += 1
+        problem = self._problems.pop(position, None)
+        try:
+            operation = to_operation(action, self._index)
+        except InvalidInputError as error:
+            return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=str(error))))
+        if self._options.id_from == "content" and operation.kind in ("index", "create"):
+            header = {"_id": content_id(operation.body, self._prefix), **operation.header}
+            operation = Operation(operation.kind, header, operation.body)
+        item = Item(position, operation, problem)
+        if self._options.on_duplicate is None:
+            return item
+        return with_draft(item, self._prefix, with_source=callable(self._options.on_duplicate))
+
+
+def weigh(value: Any) -> int:
+    """
+    Return roughly how many characters *value* takes in a request.
+    """
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, Mapping):
+        return sum(len(str(key)) + 3 + weigh(each) for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return sum(map(weigh, value))
+    return 8

@@ -1,0 +1,86 @@
+"""
+The report on one ingested document. No request is made here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.hashing import hamming_distance
+from es_simhash.index.grouping.item import Item, has_fingerprint
+
+__all__ = ["Written", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    What became of one document.
+
+    Attributes:
+        position:
+            Its place among the documents given, from 0.
+        id:
+            Its ``_id``; assigned where the document had none.
+        index:
+            Name of the index that holds it.
+        action:
+            ``"written"``, ``"tagged"`` (written as a duplicate), ``"replaced"`` (written as the canonical, in place
+            of another), ``"skipped"`` (not written) or ``"refused"`` (by the server, or because it is no document).
+        reason:
+            Why it was refused, or what is wrong with a document that was written; else ``None``.
+        canonical:
+            Id of the canonical of its group, its own where it is one; after ``"replaced"`` the former canonical.
+            ``None`` where documents are not grouped, or it has no fingerprint.
+        distance:
+            Distance to that document, in bits.
+        fingerprinted:
+            Whether it was sent with a fingerprint: a document without text, or without features, is not.
+    """
+
+    position: int
+    id: str | None
+    index: str | None
+    action: str
+    reason: str | None = None
+    canonical: str | None = None
+    distance: int | None = None
+    fingerprinted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
+        plain: dict[str, Any] = {
+            "position": self.position,
+            "id": self.id,
+            "index": self.index,
+            "action": self.action,
+            "reason": self.reason,
+            "fingerprinted": self.fingerprinted,
+        }
+        return plain if self.canonical is None else plain | {"canonical": self.canonical, "distance": self.distance}
+
+
+def report(item: Item, *, prefix: str) -> Written:
+    """
+    Return the report on *item*, after it was written or skipped.
+    """
+    place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
+    if outcome is None:
+        if draft is None or decision is None or decision.leader is None:
+            return Written(place, None, None, "refused", item.problem)
+        skipped_for = decision.leader
+        return Written(place, draft.id, skipped_for.index, "skipped", item.problem, decision.group, decision.distance)
+    is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
+    if not outcome.is_done:
+        reason = str(outcome.error)
+        return Written(place, outcome.id, outcome.index, "refused", reason, fingerprinted=is_fingerprinted)
+    action, canonical, distance = "written", None, None
+    if draft is not None and decision is not None and draft.fingerprint is not None:
+        canonical, distance = decision.group, decision.distance
+        if decision.verdict == "tag":
+            action = "tagged"
+        elif decision.verdict == "replace" and decision.leader is not None:
+            action, canonical = "replaced", decision.leader.id
+            distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
+    return Written(place, outcome.id, outcome.index, action, item.problem, canonical, distance, is_fingerprinted)

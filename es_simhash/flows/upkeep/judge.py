@@ -1,0 +1,184 @@
+"""
+What a backfill makes of a document: the fingerprint that its text has now, and the update that it needs.
+
+Works on documents as a search or a multi-get gives them. No request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.transfer.conditional_write import Place, place_of
+from es_simhash.flows.upkeep.targets import Target
+from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.index.documents import read_text
+from es_simhash.index.fields import fingerprint_fields
+from es_simhash.index.operations import Failure, Operation
+
+__all__ = ["Document", "Judge", "Judgement", "change_of"]
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """
+    What one version of a document needs.
+
+    Attributes:
+        place:
+            Where the document is.
+        key:
+            The key of this version, for the checkpoint.
+        operation:
+            The update that it needs, carried out only on this version; ``None`` where it carries what it should.
+        failure:
+            Why its text cannot be read; ``None`` where it can.
+        is_stale:
+            Whether it has a fingerprint of another text.
+        is_empty:
+            Whether its text has no features.
+    """
+
+    place: Place
+    key: int
+    operation: Operation | None = None
+    failure: Failure | None = None
+    is_stale: bool = False
+    is_empty: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the document carries what it should."""
+        return self.operation is None and self.failure is None
+
+
+class Judge:
+    """
+    Compares documents with the fingerprints of their texts, each by the settings of the index that holds it.
+
+    Args:
+        prefix:
+            Name of the object that holds our fields.
+        targets:
+            What the documents of each concrete index must carry.
+        pool:
+            Computes fingerprints.
+    """
+
+    def __init__(self, prefix: str, targets: Mapping[str, Target], pool: FingerprintPool) -> None:
+        self._prefix = prefix
+        self._pool = pool
+        self.targets = dict(targets)
+        # For each index whose text fields are not recorded yet: those that no document has shown so far.
+        self._unseen = {name: set(each.text_fields) for name, each in targets.items() if not each.is_recorded}
+
+    @property
+    def source(self) -> list[str]:
+        """The ``_source`` fields that are needed."""
+        texts = dict.fromkeys(field for each in self.targets.values() for field in each.text_fields)
+        return [*texts, self._prefix, f"{self._prefix}.*"]
+
+    def key(self, index: str, id_: str, sequence: int, term: int) -> int:
+        """Return the key of a version of a document."""
+        from es_simhash.flows.upkeep.checkpoint import version_key  # noqa: PLC0415 -- loads numpy
+
+        return version_key(self.targets[index].uuid, id_, sequence, term)
+
+    def key_of(self, document: Document) -> int:
+        """Return the key of the version that *document* is."""
+        return self.key(document["_index"], document["_id"], document["_seq_no"], document["_primary_term"])
+
+    def judge(self, documents: Sequence[Document], *, at: str) -> list[Judgement]:
+        """
+        Return what each of *documents* needs; *at* is the moment of grouping for those that need to be grouped again.
+        """
+        found = [self._read(each) for each in documents]
+        computed = iter(self._pool.compute([text for text in found if isinstance(text, str)]))
+        return [
+            Judgement(place_of(document), self.key_of(document), failure=text)
+            if isinstance(text, Failure)
+            else self._compare(document, None if text is None else next(computed), at)
+            for document, text in zip(documents, found, strict=True)
+        ]
+
+    def take_shown(self) -> list[str]:
+        """Return the indices in which each text field has been seen in a document since the last call."""
+        shown = [name for name, fields in self._unseen.items() if not fields]
+        for name in shown:
+            del self._unseen[name]
+        return shown
+
+    def never_seen(self) -> tuple[str, ...]:
+        """Return the text fields that no document of any index has shown, where they are not recorded yet."""
+        unseen = list(self._unseen.values())
+        others = {
+            field for name, each in self.targets.items() if name not in self._unseen for field in each.text_fields
+        }
+        return tuple(sorted(set.intersection(*unseen) - others)) if unseen else ()
+
+    def _read(self, document: Document) -> str | Failure | None:
+        """Return the text of a document, ``None`` where it has none, or why it cannot be read."""
+        index, id_ = document["_index"], document["_id"]
+        if "_source" not in document:
+            return Failure("unusable", index, id_, "the index keeps no _source, so the text cannot be read")
+        if unseen := self._unseen.get(index):
+            unseen.difference_update([name for name in unseen if _holds(document["_source"], name)])
+        try:
+            return read_text(document["_source"], self.targets[index].text_fields)
+        except InvalidInputError as error:
+            return Failure("unusable", index, id_, str(error))
+
+    def _compare(self, document: Document, fingerprint: int | None, at: str) -> Judgement:
+        wanted: dict[str, Any] = {}
+        if fingerprint is not None:
+            value = self.targets[document["_index"]].settings.value
+            wanted = fingerprint_fields(fingerprint, prefix=self._prefix, value=value)[self._prefix]
+        change, is_stale = change_of(document["_source"], wanted, prefix=self._prefix, at=at)
+        place = place_of(document)
+        operation = None if change is None else Operation("update", place.header(document), {"doc": change})
+        return Judgement(
+            place, self.key_of(document), operation, is_stale=is_stale and change is not None, is_empty=not wanted
+        )
+
+
+def change_of(
+    source: Mapping[str, Any], wanted: Mapping[str, Any], *, prefix: str, at: str
+) -> tuple[dict[str, Any] | None, bool]:
+    """
+    Return the partial document that makes *source* carry the fields *wanted*, and whether it has other ones of ours.
+
+    Args:
+        source:
+            ``_source`` of the document.
+        wanted:
+            The fields below *prefix*; empty for a text without features.
+        prefix:
+            Name of the object that holds the fields.
+        at:
+            The moment of grouping for a document that was grouped by another fingerprint: the next reconcile looks
+            at it again.
+
+    Returns:
+        ``None`` in place of the partial document where nothing is to be changed.
+    """
+    held = source.get(prefix)
+    ours = held if isinstance(held, Mapping) else {}
+    is_ours = "fingerprint" in ours
+    if not wanted:
+        return ({prefix: None} if is_ours else None), is_ours
+    if all(ours.get(name) == value for name, value in wanted.items()):
+        return None, False
+    grouped = {"at": at} if ours.get("group") else {}
+    return {prefix: {**wanted, **grouped}}, is_ours
+
+
+def _holds(source: Mapping[str, Any], field: str) -> bool:
+    """Return whether *source* has a value in *field*, be it one that is no text."""
+    try:
+        return read_text(source, [field]) is not None
+    except InvalidInputError:
+        return True

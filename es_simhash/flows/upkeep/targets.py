@@ -1,0 +1,142 @@
+"""
+Which concrete indices a backfill works on, and what their documents must carry: each index by its own settings.
+
+Adds our fields to indices that lack them, and records a text field once a document has shown that it is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.upkeep.manage import mapping_body, read_mappings
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.index.faults import refuse_updates
+from es_simhash.index.mapping import may_hold
+from es_simhash.index.meta import IndexSettings, check_text_fields, text_fields_of
+
+__all__ = ["Target", "find_targets", "record_text_fields", "scheme_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    What the documents of one concrete index must carry.
+
+    Attributes:
+        settings:
+            The index's own settings.
+        text_fields:
+            The fields that the text comes from.
+        uuid:
+            Identifies the index: one that is deleted and created again has another.
+    """
+
+    settings: IndexSettings
+    text_fields: tuple[str, ...]
+    uuid: str
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the mapping names the text fields."""
+        return self.settings.text_fields == self.text_fields
+
+
+def scheme_of(targets: Mapping[str, Target]) -> Scheme:
+    """
+    Return the scheme that all *targets* share.
+    """
+    return next(iter(targets.values())).settings.scheme
+
+
+def find_targets(
+    context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
+) -> Flow[dict[str, Target]]:
+    """
+    Return what the documents of each index behind *index* must carry; add our fields to indices that lack them.
+
+    Costs two requests, and one for each index that lacks our fields. In a dry run nothing is added.
+
+    Raises:
+        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
+        MappingError: If an index maps our fields wrongly, or lacks them and nothing says where its text is.
+        InvalidInputError: If *text_field* differs from what an index records, or no index can hold such a field.
+    """
+    resolved = yield from resolve_index(context, index)
+    refuse_updates(resolved.mappings)
+    lacking = _find_lacking(context, resolved, text_field)
+    every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
+    names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
+    _refuse_impossible(resolved, every, names)
+    answer = yield Call("get_settings", {"index": index})
+    uuids = {name: each["settings"]["index"]["uuid"] for name, each in answer.items()}
+    if not dry_run:
+        for name in lacking:
+            body = mapping_body(resolved.mappings[name], every[name], prefix=context.prefix)
+            yield Call("put_mapping", {"index": name, "body": body})
+        if lacking:
+            context.forget()
+    return {name: Target(every[name], names[name], uuids.get(name, name)) for name in sorted(every)}
+
+
+def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
+    """Return the indices to which our fields, or the record of their scheme, can be added."""
+    without_scheme = [each.index for each in resolved.faults if each.fault.kind == "no_scheme"]
+    if resolved.assumed or len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
+        agree(resolved, context)  # raises, unless only the mappings may not be read
+    return sorted({*without_scheme, *resolved.unmapped})
+
+
+def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
+    """Return the settings of an index that has none: those of the indices beside it, without their text fields."""
+    if resolved.each:
+        return replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=())
+    return context.assumed_settings() or IndexSettings(get_scheme(DEFAULT_SCHEME))
+
+
+def _text_fields(
+    name: str,
+    settings: IndexSettings,
+    resolved: Resolved,
+    context: Context,
+    text_field: str | Sequence[str] | None,
+) -> tuple[str, ...]:
+    """Return the fields that the text of the documents of index *name* comes from."""
+    if text_field or name in resolved.each:
+        return check_text_fields(text_fields_of(settings, text_field, index=name))
+    shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
+    if not shared:
+        raise InvalidInputError(
+            f"index {name!r} has no {context.prefix!r} fields, and the indices beside it have different text fields: "
+            "backfill it alone, and name its text field"
+        )
+    return shared
+
+
+def _refuse_impossible(
+    resolved: Resolved, every: Mapping[str, IndexSettings], names: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Refuse a text field, not recorded yet, that no index can have in any document."""
+    unrecorded = [name for name, settings in every.items() if settings.text_fields != names[name]]
+    for field in dict.fromkeys(field for name in unrecorded for field in names[name]):
+        holders = [name for name in unrecorded if field in names[name]]
+        if holders and not any(may_hold(resolved.mappings.get(name, {}), field) for name in holders):
+            raise InvalidInputError(
+                f"no document of index {shorten(holders[0])} has a field {field!r}: check the name of the text field"
+            )
+
+
+def record_text_fields(context: Context, name: str, target: Target) -> Flow[Target]:
+    """
+    Record the text fields of *target* in the mapping of index *name*; return the target as it is then.
+    """
+    settings = replace(target.settings, text_fields=target.text_fields)
+    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
+    body = mapping_body(mapping, settings, prefix=context.prefix)
+    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
+    context.forget()
+    return replace(target, settings=settings)

@@ -1,0 +1,163 @@
+"""
+One document of an ingest on its way: from the operation given, by the decision, to the operation sent and its outcome.
+
+Pure. Nothing is sent, and nothing given is changed: each step returns a new item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.hashing import from_hex
+from es_simhash.index.fields import GROUPED, group_fields, without_fingerprint
+from es_simhash.index.grouping.decide import Decision, Draft
+from es_simhash.index.operations import Operation, Outcome
+
+__all__ = ["Item", "content_id", "has_fingerprint", "put_decision", "regroup_body", "with_draft"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """
+    One document of an ingest, on its way.
+
+    Attributes:
+        position:
+            Its place among the documents given, from 0.
+        operation:
+            The operation to send; ``None`` where what was given is no operation.
+        problem:
+            What is wrong with a document that is written all the same, for the report.
+        outcome:
+            What became of it; ``None`` until then, and for a document that is skipped.
+        draft:
+            The document as it is decided about; ``None`` where it is not grouped.
+        decision:
+            What was decided; ``None`` until then.
+    """
+
+    position: int
+    operation: Operation | None
+    problem: str | None = None
+    outcome: Outcome | None = None
+    draft: Draft | None = None
+    decision: Decision | None = None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it was decided not to write it."""
+        return self.decision is not None and self.decision.verdict == "skip"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was sent, and not written."""
+        return self.outcome is not None and not self.outcome.is_done
+
+
+def content_id(document: Any, prefix: str) -> str:
+    """
+    Return an id that the content of *document* decides, so that writing the same document again adds nothing.
+
+    128 bits of the SHA-256 of its JSON, keys sorted, our own fields left out; 32 hex digits.
+    """
+    own = without_fingerprint(document, prefix=prefix) if isinstance(document, Mapping) else document
+    text = json.dumps(own, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def has_fingerprint(operation: Operation, prefix: str) -> bool:
+    """
+    Return whether the document of *operation* is sent with a fingerprint.
+    """
+    body = operation.body.get("doc") if operation.kind == "update" else operation.body
+    own = body.get(prefix) if isinstance(body, Mapping) else None
+    return isinstance(own, Mapping) and "fingerprint" in own
+
+
+def with_draft(item: Item, prefix: str, *, with_source: bool) -> Item:
+    """
+    Return *item* with a draft, and with an id in its operation where that has none.
+
+    An update that does not change the fingerprint gets no draft. A delete gets one without a fingerprint, so that the
+    document is no longer taken for a canonical.
+    """
+    operation = item.operation
+    if operation is None:
+        return item
+    fingerprint, is_decided = _fingerprint_of(operation, prefix)
+    if not is_decided:
+        return item
+    if operation.kind in ("index", "create") and operation.header.get("_id") is None:
+        operation = Operation(operation.kind, {**operation.header, "_id": uuid.uuid4().hex}, operation.body)
+    draft = Draft(
+        item.position,
+        str(operation.header.get("_id")),
+        fingerprint,
+        operation.header.get("_index"),
+        operation.body if with_source and isinstance(operation.body, Mapping) else None,
+        operation.header.get("routing"),
+        must_write=operation.kind in ("update", "delete"),
+    )
+    return replace(item, operation=operation, draft=draft)
+
+
+def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
+    """Return the fingerprint that the document will have, and whether the operation decides that."""
+    body = operation.body if isinstance(operation.body, Mapping) else {}
+    if operation.kind == "update":
+        doc = body.get("doc")
+        if not isinstance(doc, Mapping) or prefix not in doc:
+            return None, "script" in body
+        body = doc
+    own = body.get(prefix)
+    digits = own.get("fingerprint") if isinstance(own, Mapping) else None
+    return (None if digits is None else from_hex(digits)), True
+
+
+def put_decision(operation: Operation, draft: Draft, decision: Decision, *, prefix: str, at: str) -> Operation:
+    """
+    Return *operation* with the group fields that *decision* means; group fields given with the document are dropped.
+
+    A document without fingerprint is a group of its own, so that ``collapse`` does not fold all of them into one.
+    """
+    body = operation.body
+    if operation.kind == "delete" or not isinstance(body, Mapping):
+        return operation
+    fields = _fields_of(draft, decision, at)
+    if operation.kind == "update":
+        doc = body.get("doc")
+        if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
+            return operation
+        changed = {"doc": {**doc, prefix: {**doc[prefix], **fields}}}
+        upsert = body.get("upsert")
+        if isinstance(upsert, Mapping):
+            changed["upsert"] = _with_fields(upsert, fields, prefix)
+        return Operation(operation.kind, operation.header, {**body, **changed})
+    return Operation(operation.kind, operation.header, _with_fields(body, fields, prefix))
+
+
+def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    own = document.get(prefix)
+    if own is not None and not isinstance(own, Mapping):
+        return dict(document)  # the user's own field: such a document has no fingerprint, and a problem reported
+    dotted = {f"{prefix}.{name}" for name in GROUPED}
+    rest = {key: value for key, value in (own or {}).items() if key not in GROUPED}
+    given = {key: value for key, value in fields.items() if value is not None}
+    return {key: value for key, value in document.items() if key not in dotted} | {prefix: {**rest, **given}}
+
+
+def _fields_of(draft: Draft, decision: Decision, at: str) -> dict[str, Any]:
+    canonical = decision.group if decision.group != draft.id else None
+    return group_fields(decision.group, canonical=canonical, distance=decision.distance, at=at)
+
+
+def regroup_body(draft: Draft, decision: Decision, *, prefix: str, at: str) -> dict[str, Any]:
+    """
+    Return the body of an update that puts *decision* into a document that is written already.
+    """
+    return {"doc": {prefix: _fields_of(draft, decision, at)}}

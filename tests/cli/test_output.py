@@ -1,0 +1,118 @@
+"""
+What is printed for people has no character that controls a terminal, and messages never contain a login.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import traceback
+
+import click
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import SchemeError
+from es_simhash.cli import connect as connecting
+from es_simhash.cli.failures import describe
+from es_simhash.cli.options import Server, Target
+from es_simhash.cli.output import error, print_failures, print_json, print_line, print_table, to_json, visible
+from es_simhash.errors import InvalidInputError
+
+ESCAPE = "\x1b[2J"
+HOSTILE = f"{ESCAPE}a\x9b31m\u202eb\u2066c\u2028d\ne\r\x07\x7f\ud800"
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda: print_line(HOSTILE),
+        lambda: error(HOSTILE),
+        lambda: print_failures([HOSTILE] * 12),
+        lambda: print_table([f"#{HOSTILE}", "id"], [(HOSTILE, "x")], title=HOSTILE),
+        lambda: print_json({HOSTILE: [HOSTILE]}),
+        lambda: print_json({HOSTILE: [HOSTILE]}, indent=2),
+    ],
+)
+def test_nothing_printed_controls_the_terminal(show, capsys):
+    """Escapes, C1 controls, direction marks and line breaks are shown as backslash escapes."""
+    show()
+    printed = "".join(capsys.readouterr())
+    assert printed
+    assert not HIDDEN.search(printed)
+    assert re.search(r"\\x1b|\\u001b", printed)
+
+
+@given(st.text(st.characters(codec=None)))
+def test_json_means_the_same_with_escapes(text):
+    """What a program reads from the JSON is the text itself."""
+    shown = to_json({"a": text})
+    assert json.loads(shown) == {"a": text}
+    assert not HIDDEN.search(shown)
+    assert "\n" not in shown
+
+
+@given(st.text())
+def test_text_without_controls_is_shown_as_it_is(text):
+    """Only hidden characters change, and they are gone afterwards."""
+    assert not HIDDEN.search(visible(text))
+    assert "\n" not in visible(text)
+    if text.isprintable():
+        assert visible(text) == text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://elastic:hunter2#x@127.0.0.1:1",
+        "http://elastic:hunter2/x@127.0.0.1:1",
+        "http://elastic:hunter2?x@127.0.0.1:1",
+        "http://elastic:12/hunter2@127.0.0.1:1",
+        "http://elastic:1#hunter2@127.0.0.1:1",
+        "http://elastic:#hunter2@x@127.0.0.1:1",
+        "elastic:hunter2#x@127.0.0.1:1",
+        "ftp://elastic:hunter2@127.0.0.1:1",
+        "http://elastic:hunter2@",
+        "http://elastic:hunter2",
+        "http://elastic:hunter2@127.0.0.1:port",
+        "http://elastic:hunter2@[::1",
+    ],
+)
+def test_no_message_about_a_url_has_its_password(url):
+    """Whatever part of the URL the parser takes for the password."""
+    with click.Context(click.Command("test")), pytest.raises(InvalidInputError) as caught:
+        connecting.connect(Target(Server(url, "auto", False, 5.0), "simhash", None), "news").__enter__()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "cannot be used" in shown
+    assert "hunter" not in shown
+
+
+def test_a_login_in_the_url_reaches_the_server_as_a_header():
+    """Percent escapes are resolved; the URL that the clients see has no login."""
+    url, login = connecting._split_url("https://me%40x:pa%23s%2Fs@host/path/")
+    assert url == "https://host:443/path"
+    assert (login.user, login.password) == ("me@x", "pa#s/s")
+    assert "pa#s" not in repr(login)
+
+
+def test_a_missing_dictionary_names_the_option():
+    """The library names its argument; the command line names its option, from the data of the error."""
+    failure = SchemeError("pass dictionary=", missing_file="stop_words", scheme="keywords-1", digest="ab12")
+    assert describe(failure) == (
+        "scheme keywords-1 needs the stop_words with digest sha256:ab12: pass --stop-words PATH with that file"
+    )
+
+
+def test_invalid_input_is_one_line():
+    """A message with line breaks becomes one line, and a long one is cut."""
+    assert describe(InvalidInputError("a\n b\r\n\tc")) == "a b c"
+    assert len(describe(InvalidInputError("x" * 10_000))) == 500
+
+
+def test_a_stdout_without_utf8_gets_ascii(monkeypatch):
+    """JSON has an escape for every character."""
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    assert to_json("天") == '"\\u5929"'

@@ -1,0 +1,121 @@
+"""Decisions about documents as they are written, compared with slow and obvious rules."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import hamming_distance
+from es_simhash.index.grouping.decide import Decider, Draft
+from es_simhash.index.grouping.in_flight import ExistingDocument, InFlight
+from es_simhash.index.grouping.rule import Grouping
+from tests.property.test_grouping import connected, related_fingerprints, star
+
+
+def decide_all(decider, values):
+    """Return the decisions about documents with the fingerprints *values*, whose ids are their places."""
+    return [decider.decide(Draft(place, str(place), value), []) for place, value in enumerate(values)]
+
+
+@given(related_fingerprints(30), st.integers(0, 20), st.lists(st.booleans(), min_size=30, max_size=30))
+def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, refreshes):
+    """A document is found in flight or by the search, never lost between them."""
+    decider = Decider(Grouping("star", max_distance), "tag")
+    groups, visible = [], 0
+    for place, (value, is_refreshed) in enumerate(zip(values, refreshes, strict=False)):
+        shown = [
+            ExistingDocument(str(n), values[n], groups[n])
+            for n in range(visible)
+            if groups[n] == str(n) and hamming_distance(values[n], value) <= max_distance
+        ]
+        groups.append(decider.decide(Draft(place, str(place), value), shown).group)
+        decider.in_flight.settle(place)
+        if is_refreshed:
+            decider.in_flight.forget_settled()
+            visible = len(groups)
+    assert list(map(int, groups)) == star(values, max_distance)
+
+
+@given(related_fingerprints(20), st.integers(0, 12))
+def test_joined_groups_are_parts_of_components(values, max_distance):
+    """``connected`` never joins what chains do not; ``reconcile`` joins what came too late."""
+    decisions = decide_all(Decider(Grouping("connected", max_distance), "tag"), values)
+    components = connected(values, max_distance)
+    assert all(components[int(decision.group)] == components[n] for n, decision in enumerate(decisions))
+
+
+@given(related_fingerprints(20), st.integers(0, 20))
+def test_what_is_skipped_attracts_nothing(values, max_distance):
+    """Only what was written counts, so the written ones are the canonicals of the rule."""
+    decisions = decide_all(Decider(Grouping("star", max_distance), "skip"), values)
+    written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
+    assert written == sorted(set(star(values, max_distance)))
+
+
+def test_a_refused_version_leaves_the_earlier_one_standing():
+    """Written once, written again and refused: the first is still found."""
+    decider = Decider(Grouping("star", 3), "tag")
+    decider.decide(Draft(0, "a", 0), [])
+    decider.decide(Draft(1, "a", 255), [])
+    decider.in_flight.withdraw(1)
+    decision = decider.decide(Draft(2, "b", 1), [])
+    assert (decision.group, decision.distance) == ("a", 1)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_refused_versions_none_stands(order):
+    """Whichever refusal is seen first."""
+    decider = Decider(Grouping("star", 3), "tag")
+    decider.decide(Draft(0, "a", 0), [])
+    decider.decide(Draft(1, "a", 0), [])
+    for position in order:
+        decider.in_flight.withdraw(position)
+    assert decider.decide(Draft(2, "b", 0), []).verdict == "write"
+
+
+def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
+    """After a refresh forgot it, this memory neither shows nor hides it."""
+    memory = InFlight()
+    memory.add(ExistingDocument("a", 0, "a", position=0))
+    memory.settle(0)
+    memory.add(ExistingDocument("a", 255, "a", position=1))
+    memory.forget_settled()
+    memory.withdraw(1)
+    assert not memory.hides("a")
+    assert memory.find(0, 64) == []
+
+
+def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
+    """And is hidden while the replacement stands."""
+    decider = Decider(Grouping("star", 3), "replace")
+    decisions = decide_all(decider, [0, 0])
+    assert [each.id for each in decisions[1].replaced] == ["0"]
+    decider.in_flight.withdraw(1)
+    decision = decider.decide(Draft(2, "c", 0), [ExistingDocument("0", 0, "0")])
+    assert [each.id for each in decision.replaced] == ["0"]
+
+
+def test_a_canonical_shown_by_a_search_is_hidden_while_it_is_replaced():
+    """Once the replacing document is refused, searches count again."""
+    decider = Decider(Grouping("star", 3), "replace")
+    shown = ExistingDocument("old", 0, "old")
+    for position, name in enumerate("ab"):
+        decision = decider.decide(Draft(position, name, 0), [shown])
+        assert [each.id for each in decision.replaced] == [("old", "a")[position]]
+    decider.in_flight.withdraw(1)
+    decider.in_flight.withdraw(0)
+    assert not decider.in_flight.hides("old")
+    assert decider.decide(Draft(2, "c", 0), [shown]).leader is shown
+
+
+@given(related_fingerprints(20), st.integers(0, 12), st.data())
+def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, max_distance, data):
+    """Under ``connected`` copies are looked up as one, and each of them can stand for the others."""
+    decider = Decider(Grouping("connected", max_distance), "tag")
+    decide_all(decider, values)
+    refused = data.draw(st.sets(st.integers(0, max(0, len(values) - 1))))
+    for position in refused:
+        decider.in_flight.withdraw(position)
+    left = [value for place, value in enumerate(values) if place not in refused]
+    for value in values:
+        nearest = min((hamming_distance(value, other) for other in left), default=None)
+        found = decider.in_flight.find(value, max_distance)
+        assert bool(found) == (nearest is not None and nearest <= max_distance)

@@ -1,0 +1,25 @@
+"""Ingest in small batches, on real servers: the public methods leave the sizes at their defaults."""
+
+import time
+
+from es_simhash.client.dialects import find_dialect, is_async_client
+from es_simhash.client.drivers import stream, stream_async
+from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
+
+
+def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000, on_duplicate="tag", **options):
+    """
+    Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch.
+    """
+    flow = ingest(
+        Context(clock=time.monotonic),
+        index,
+        documents,
+        IngestOptions(on_duplicate=on_duplicate, **options),
+        sizes=IngestSizes(documents=batch, in_flight=in_flight),
+    )
+    dialect = find_dialect(client, None)
+    if is_async_client(client):
+        return call(stream_async(flow, client, dialect, result=[]))
+    return list(stream(flow, client, dialect))
