@@ -74,9 +74,6 @@ class Store:
     def get_settings(self, index):
         return {INDEX: {"settings": {"index": {"uuid": "u"}}}}
 
-    def count(self, index, body):
-        return {"count": len(self._hits(self.shown, body))}
-
     def refresh(self, index):
         self.shown = copy.deepcopy(self.docs)
         return {"_shards": {"failed": 0}}
@@ -100,6 +97,7 @@ class Store:
             return self._composite(held, body)
         hits = self._hits(held, body)
         answer = self._page(hits[: body["size"]])
+        answer["hits"]["total"]["value"] = len(hits)
         if scroll:
             self.given += 1
             answer["_scroll_id"] = f"scroll{self.given}"
