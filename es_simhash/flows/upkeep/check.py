@@ -16,7 +16,7 @@ from es_simhash.flows.protocol import Flow, error_text, status_of
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.manage import read_mappings
-from es_simhash.index.faults import Fault, find_faults
+from es_simhash.index.faults import Fault, find_faults, find_source_faults
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings, read_settings
 
@@ -74,6 +74,7 @@ def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
 def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
     settings, faults = judge_mapping(context, mapping)
     ready = not faults
+    faults += find_source_faults(mapping)
     documents = fingerprinted = 0
     try:
         documents, gaps = yield from count_documents(name)
