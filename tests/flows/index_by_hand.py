@@ -39,7 +39,7 @@ class Index:
         assert call.opens == (call.api == "open_point_in_time" or "scroll" in call.arguments)
         return getattr(self, call.api)(**call.arguments)
 
-    def get_mapping(self, index):
+    def get_mapping(self, index, filter_path=None):
         return {"i": {"mappings": self.mapping}}
 
     def search(self, body, index=None, scroll=None):
