@@ -168,16 +168,16 @@ def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode,
             server.request("PUT", f"/{index}", {"settings": THREE_SHARDS, "mappings": mapping})
         written.append(report)
 
-    async def ingest():
+    def ingest():
+        for report in SimHashClient(client).ingest(index, documents, on_duplicate=None):
+            note(report)
+
+    async def ingest_async():
         async for report in AsyncSimHashClient(client).ingest(index, documents, on_duplicate=None):
             note(report)
 
     with pytest.raises(SchemeMismatchError, match="changed to scheme shingles-2"):
-        if mode == "sync":
-            for report in SimHashClient(client).ingest(index, documents, on_duplicate=None):
-                note(report)
-        else:
-            runner.run(ingest())
+        ingest() if mode == "sync" else runner.run(ingest_async())
     assert 0 < len(written) < 2_000
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 0

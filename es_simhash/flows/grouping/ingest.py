@@ -23,6 +23,7 @@ from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.write_targets import prepare_targets
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
@@ -44,6 +45,7 @@ def ingest(
     if not isinstance(index, str):
         raise TypeError(f"index must be a name, not {type(index).__name__}")
     resolved = yield from resolve_index(context, index)
+    resolved = yield from prepare_targets(context, index, resolved)
     settings = agree(resolved, context)
     source = Source(index, documents, settings=settings, options=options, prefix=context.prefix, sizes=sizes)
     try:
