@@ -80,7 +80,7 @@ class FakeServer:
         assert call.opens == (call.api == "open_point_in_time" or "scroll" in call.arguments)
         return getattr(self, call.api)(**call.arguments)
 
-    def get_mapping(self, index):
+    def get_mapping(self, index, filter_path=None):
         return {INDEX: {"mappings": copy.deepcopy(self.mapping)}}
 
     def put_mapping(self, index, body):
