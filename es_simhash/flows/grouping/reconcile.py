@@ -20,6 +20,7 @@ from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
+from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.operations import Failure
@@ -124,6 +125,8 @@ def reconcile(
     multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
     resolved = yield from resolve_index(context, index)
+    if not dry_run:
+        refuse_updates(resolved.mappings)
     grouping = yield from settle_grouping(context, resolved, request, record=not dry_run)
     changed = 0
     failures: list[Failure] = []
