@@ -124,6 +124,8 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
         return f"{server} does not allow this (403): {reason}; use a login with rights on the index{way}"
     if "index_not_found_exception" in text:
         return f"{reason}: check the name, or create the index with es-simhash create"
+    if "all shards failed" in text:
+        return f"{reason}: see which shards have no copy (GET _cat/shards/INDEX) and the log of {server}"
     if status == 429 or status >= 500:
         return f"{server} cannot serve this now ({status}): {reason}; try again when it is less busy, or see its log"
     return f"{server} refused the request ({status}): {reason}"
@@ -137,9 +139,15 @@ def _reason(error: BaseException) -> str:
     details = body.get("error") or _shard_failure(body) if isinstance(body, Mapping) else body
     if isinstance(details, Mapping):
         causes = [details, *(details.get("root_cause") or [])[:1]]
-        said = [f"{cause.get('reason')}" for cause in causes if isinstance(cause, Mapping) and cause.get("reason")]
+        said = [_said(cause) for cause in causes if isinstance(cause, Mapping) and cause.get("reason")]
         return "; ".join(dict.fromkeys(said)) or str(details.get("type"))
     return str(details or error)
+
+
+def _said(cause: Mapping[str, Any]) -> str:
+    """Return the reason of one cause; OpenSearch says only "closed" of an index, and names it elsewhere."""
+    reason, index = str(cause["reason"]), str(cause.get("index", ""))
+    return reason if index in reason else f"index {index}: {reason}"
 
 
 def _shard_failure(body: Mapping[str, Any]) -> Any:

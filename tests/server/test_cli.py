@@ -88,7 +88,9 @@ def test_find_prints_a_table(run, news):
     result = run("find", news, TEXT, "--source", "body,key", "--filter", '{"ids": {"values": ["a", "b"]}}')
     assert "2 near-duplicates within 12 bits" in result.stdout
     assert NEAR in result.stdout
-    assert run("find", news, "quite another text", "-d", 0).stdout == "no near-duplicates within 0 bits\n"
+    nothing = run("find", news, "quite another text", "-d", 0)
+    assert (nothing.stdout, nothing.stderr) == ("no near-duplicates within 0 bits\n", "")
+    assert "has no features" in run("find", news, "...").stderr
 
 
 def test_find_many_answers_each_line(run, news, tmp_path):
@@ -313,10 +315,34 @@ def test_missing_index(run, index):
 def test_closed_index(run, news, server):
     """The message says to open it."""
     server.request("POST", f"/{news}/_close")
-    failed(run("find", news, TEXT), "open")
+    failed(run("find", news, TEXT), news, "open")
     result = run("check", news)
     assert result.exit_code == 1
     assert "open it" in result.stderr
+
+
+def test_red_index(run, server, index):
+    """A shard without any copy is an error in every command that reads, never a smaller answer."""
+    settings = {"index.routing.allocation.require._name": "nobody"}
+    server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
+    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    failed(run("find", index, TEXT), "all shards failed", "_cat/shards")
+    for command in (["groups", index], ["pairs", index], ["dedupe", index], ["reconcile", index],
+                    ["backfill", index], ["remove", index, "--yes"], ["tune", index], ["check", index]):  # fmt: skip
+        result = run(*command, "--timeout", 1)
+        assert result.exit_code == 1, (command, result.output)
+        assert result.stderr.startswith(("error: ", "warning: ")), (command, result.output)
+        assert "unexpected" not in result.stderr
+
+
+def test_a_text_field_that_no_document_has(run, server, index):
+    """The first backfill refuses it and records nothing, so that the right name works at once."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
+    failed(run("backfill", index, "-t", "boddy"), "'boddy'", "check the name")
+    assert run("backfill", index, "-t", "body").exit_code == 0
+    server.request("POST", f"/{index}/_refresh")
+    assert json.loads(run("check", index, "--json").stdout)[0]["text_fields"] == ["body"]
 
 
 def test_read_only_index(run, news, server, tmp_path):

@@ -15,7 +15,7 @@ from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.near_dups import print_answer, print_near_dups
 from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target
-from es_simhash.cli.output import count, error
+from es_simhash.cli.output import count, error, warn
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.texts import read_text_argument
@@ -112,6 +112,8 @@ def command(
                 found = connection.simhash.find_near_dups(index, fingerprint=fingerprint, **lookup)
             else:
                 found = connection.simhash.find_near_dups(index, content, **lookup)
+                if found.plan is None:
+                    warn("the text has no features (it is blank, or only punctuation), so it matches nothing")
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
                 print_near_dups(failure.results, as_json=as_json)
