@@ -22,6 +22,7 @@ from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
 from es_simhash.flows.transfer.bulk import bulk_call, finish_bulk
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
@@ -55,7 +56,18 @@ def ingest(
                 context, index, settings=settings, grouping=grouping, with_source=callable(options.on_duplicate)
             )
             decider = Decider(grouping, options.on_duplicate)
-            grouper = _Grouper(index, grouping, lookup, decider, prefix=context.prefix, in_flight=sizes.in_flight)
+            if options.on_duplicate not in ("tag", "skip"):
+                refuse_updates(resolved.mappings)  # what is replaced is updated
+            is_updatable = not any(map(find_source_faults, resolved.mappings.values()))
+            grouper = _Grouper(
+                index,
+                grouping,
+                lookup,
+                decider,
+                prefix=context.prefix,
+                in_flight=sizes.in_flight,
+                is_updatable=is_updatable,
+            )
             yield from lookup.prepare()
         yield from _Pipeline(source, grouper, context.prefix).run()
     finally:
@@ -74,6 +86,7 @@ class _Grouper:
         *,
         prefix: str,
         in_flight: int,
+        is_updatable: bool,
     ) -> None:
         self.lookup = lookup
         self._prefix = prefix
@@ -81,6 +94,7 @@ class _Grouper:
         self._grouping = grouping
         self._decider = decider
         self._most_in_flight = in_flight
+        self._is_updatable = is_updatable
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         """Return *items* as they are to be sent."""
@@ -97,7 +111,13 @@ class _Grouper:
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
-        settlement = Settlement(items, decider=self._decider, lookup=self.lookup, prefix=self._prefix)
+        settlement = Settlement(
+            items,
+            decider=self._decider,
+            lookup=self.lookup,
+            prefix=self._prefix,
+            is_updatable=self._is_updatable,
+        )
         settled = settlement.items
         try:
             yield from settlement.run()

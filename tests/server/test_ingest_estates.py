@@ -1,0 +1,123 @@
+"""Ingest and groups on estates: pipelines, refused canonicals, several indices, one id in two shards."""
+
+import pytest
+
+from es_simhash import fingerprint, fingerprint_fields
+from tests.server.test_dedup import held, texts
+from tests.server.test_lookup import ONE_SHARD
+
+TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
+# The local Elasticsearch has no processors.
+only_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+
+
+@pytest.fixture
+def pipeline(server, index):
+    """Return a function that gives the index a default pipeline with one processor."""
+
+    def put(processor):
+        server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [processor]})
+        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
+
+    yield put
+    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
+    server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+@only_opensearch
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+def test_a_dropped_document_is_nobodys_canonical(server, index, simhash, pipeline, policy):
+    """It is reported as dropped, and its duplicate is written in its place."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    pipeline({"drop": {"if": "ctx.spam == true"}})
+    documents = [
+        {"_id": "a", "spam": True, "body": TEXT},
+        {"_id": "b", "body": TEXT},
+        {"_id": "c", "body": TEXT},
+    ]
+    reports = list(simhash.ingest(index, documents, on_duplicate=policy))
+    last = "tagged" if policy == "tag" else "skipped"
+    assert [(each.id, each.action) for each in reports] == [("a", "dropped"), ("b", "written"), ("c", last)]
+    assert reports[2].canonical == "b"
+    found = held(server, index)
+    assert sorted(found) == (["b", "c"] if policy == "tag" else ["b"])
+    assert {source["simhash"]["group"] for source in found.values()} == {"b"}
+
+
+@only_opensearch
+def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipeline):
+    """Groups go by the ids that documents have in the index, and reports name these."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    pipeline({"script": {"source": "ctx._id = 'x-' + ctx._id"}})
+    for batch in ("ab", "c"):
+        reports = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in batch]))
+    assert [(each.id, each.canonical) for each in reports] == [("x-c", "x-a")]
+    found = held(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys(
+        ["x-a", "x-b", "x-c"], "x-a"
+    )
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_a_refused_canonical_of_a_chain_names_no_group(server, index, simhash, monkeypatch):
+    """Under ``connected`` a document far from the canonical depended on it through another."""
+    monkeypatch.setattr(
+        "es_simhash.flows.grouping.source.with_fingerprints", lambda actions, **_: (each for each in actions)
+    )
+    mappings = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    chain = [
+        {"_id": "a", "n": "no number", **fingerprint_fields(0)},
+        {"_id": "b", "n": 1, **fingerprint_fields(0b111)},
+        {"_id": "c", "n": 2, **fingerprint_fields(0b111111)},
+    ]
+    reports = list(simhash.ingest(index, chain, rule="connected"))
+    assert [each.action for each in reports] == ["refused", "written", "tagged"]
+    found = held(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == {"b": "b", "c": "b"}
+    assert simhash.reconcile(index).changed == 0
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, simhash, rule):
+    """Also of a canonical that was replaced by a document which is replaced itself."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "ab"], rule=rule, canonical="-simhash.at"))
+    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "cde"], on_duplicate="replace"))
+    found = held(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys("abcde", "e")
+    assert found["e"]["simhash"].get("duplicate_of") is None
+
+
+def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, simhash):
+    """The canonical of a group over two indices is the longest, whatever its field is called."""
+    short, long = TEXT, f"{TEXT} {TEXT}"
+    assert fingerprint(short) != fingerprint(long)
+    for name, field, text in (("a", "body", short), ("b", "content", long)):
+        simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
+        list(simhash.ingest(f"{index}-{name}", [{"_id": name, field: text}], canonical="longest", max_distance=64))
+    records = list(simhash.dedupe(f"{index}-*", action="delete", dry_run=False))
+    assert [(each.id, each.action, each.canonical) for each in records] == [("a", "deleted", "b")]
+
+
+def test_one_id_in_two_shards(server, index, simhash):
+    """By custom routing: each is a document of its own to pairs, reconcile, groups and dedupe."""
+    simhash.create_index(index, text_field="body", settings={"number_of_shards": 4, "number_of_replicas": 0})
+    routes = [str(n) for n in range(8)]
+    for route in routes:  # those that share a shard overwrite each other
+        list(simhash.ingest(index, [{"_id": "same", "routing": route, "_source": {"body": TEXT}}], on_duplicate=None))
+    list(simhash.ingest(index, [{"_id": "other", "body": TEXT}], on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+    answer = server.request("POST", f"/{index}/_search", {"query": {"ids": {"values": ["same"]}}})
+    copies = len(answer["hits"]["hits"])
+    assert copies > 1
+    every = copies + 1
+    assert len(list(simhash.pairs(index))) == every * (every - 1) // 2
+    assert simhash.reconcile(index).changed == every
+    assert simhash.reconcile(index).changed == 0
+    [group] = simhash.groups(index)
+    assert len(group.members) == every
+    records = list(simhash.dedupe(index, action="delete", dry_run=False))
+    assert [each.action for each in records] == ["deleted"] * copies
+    answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
+    assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]
