@@ -35,6 +35,7 @@ __all__ = [
     "agree",
     "check_index",
     "judge_mappings",
+    "local_names",
     "read_index_settings",
     "read_settings_by_index",
     "resolve_index",
@@ -220,6 +221,14 @@ def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, 
     return known
 
 
+def local_names(index: Index) -> list[str]:
+    """
+    Return the names in *index* that are not on another cluster.
+    """
+    names = _key(check_index(index)).split(",")
+    return [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+
+
 def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
     """
     Return the concrete indices behind *index*, each with its own settings, as they are now.
@@ -230,8 +239,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
         IncompleteSearchError: If a pattern matches no index.
         InvalidInputError: If only other clusters are named and no scheme was passed.
     """
-    names = _key(check_index(index)).split(",")
-    local = [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+    local = local_names(index)
     assumed = context.assumed_settings()
     if not local:
         if assumed is None:

@@ -71,7 +71,7 @@ class Store:
         self.mapping |= copy.deepcopy(body)
         return {}
 
-    def get_settings(self, index):
+    def get_settings(self, index, name=None):
         return {INDEX: {"settings": {"index": {"uuid": "u"}}}}
 
     def count(self, index, body):

@@ -20,7 +20,7 @@ from tests.flows.store import (
 )
 
 # The calls that are sent again when the server is busy; the others come before anything is done.
-PATIENT = ("bulk", "mget", "refresh", "search", *GIVES_BACK)
+PATIENT = ("bulk", "get_settings", "mget", "refresh", "search", *GIVES_BACK)
 STALE = fingerprint_fields(7)["simhash"]
 RIGHT = fingerprint_fields(fingerprint("the second text, as it is"))["simhash"]
 

@@ -3,12 +3,13 @@
 import copy
 
 import pytest
+from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError
 from es_simhash.flows.protocol import Call, Wait
-from es_simhash.flows.transfer.bulk import Operation, send_bulk, to_operation
+from es_simhash.flows.transfer.bulk import send_bulk, to_operation
 from es_simhash.flows.transfer.retry import ATTEMPTS, LONGEST_WAIT_SECONDS
-from es_simhash.index.operations import Refusal
+from es_simhash.index.operations import Operation, Refusal
 from tests.flows.by_hand import ServerError
 
 
@@ -180,3 +181,145 @@ def test_a_document_that_a_pipeline_drops_is_not_done():
     outcomes, requests, _ = send(operations(2), lambda _, ids: {"items": [dropped, same]})
     assert [(each.is_done, each.is_dropped) for each in outcomes] == [(False, True), (True, False)]
     assert len(requests) == 1
+
+
+class Documents:
+    """
+    An index that carries operations out in order, and answers as *trouble* says.
+
+    Args:
+        trouble:
+            For each operation sent, one after another: ``None``; ``"busy"``: refused with 429; ``"unsure"``: carried
+            out, and answered with 503. Nothing goes wrong after its end.
+        rename:
+            What a pipeline makes of an id.
+    """
+
+    def __init__(self, trouble=(), *, rename=lambda id_: id_, held=()):
+        self.docs = dict(held)
+        self.trouble = iter(trouble)
+        self.rename = rename
+        self.requests = []
+        self.waits = []
+
+    def carry_out(self, flow):
+        answer = None
+        while True:
+            try:
+                request = flow.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(request, Wait):
+                self.waits.append(request.seconds)
+                answer = None
+                continue
+            lines, items = iter(request.arguments["body"]), []
+            for line in lines:
+                [(kind, header)] = line.items()
+                items.append(self._item(kind, header, None if kind == "delete" else next(lines)))
+            self.requests.append([(kind, item["_id"]) for each in items for kind, item in each.items()])
+            answer = {"items": items}
+
+    def _item(self, kind, header, body):
+        id_ = self.rename(header["_id"])
+        trouble = next(self.trouble, None)
+        status = 429 if trouble == "busy" else self.write(kind, id_, body)
+        status = 503 if trouble == "unsure" else status
+        error = {"error": {"type": "t", "reason": "r"}} if status >= 400 and status != 404 else {}
+        return {kind: {"_index": "i", "_id": id_, "status": status, "result": "x", **error}}
+
+    def write(self, kind, id_, body):
+        if body == {"is": "malformed"}:
+            return 400
+        if kind == "create" and id_ in self.docs:
+            return 409
+        if kind in ("update", "delete") and id_ not in self.docs:
+            return 404
+        if kind == "delete":
+            del self.docs[id_]
+        else:
+            self.docs[id_] = {**self.docs[id_], **body["doc"]} if kind == "update" else body
+        return 200
+
+
+@st.composite
+def operation_lists(draw):
+    found = []
+    for number in range(draw(st.integers(1, 8))):
+        kind = draw(st.sampled_from(["index", "create", "update", "delete"]))
+        field = draw(st.sampled_from("ab"))
+        body = draw(st.sampled_from([{field: number}, {"is": "malformed"}]))
+        body = None if kind == "delete" else {"doc": {field: number}} if kind == "update" else body
+        found.append(Operation(kind, {"_index": "i", "_id": draw(st.sampled_from("12"))}, body))
+    return found
+
+
+@given(operation_lists(), st.lists(st.sampled_from([None, "busy", "unsure"]), max_size=30))
+def test_operations_on_one_document_keep_their_order(sent, trouble):
+    """
+    Whatever was refused for load, with or without effect: the index ends as if all had gone out one by one.
+
+    What would have been written one by one is reported as done.
+    """
+    one_by_one = Documents()
+    statuses = [one_by_one.write(each.kind, each.header["_id"], each.body) for each in sent]
+    index = Documents(trouble)
+    outcomes = index.carry_out(send_bulk(sent))
+    assert index.docs == one_by_one.docs
+    for operation, status, outcome in zip(sent, statuses, outcomes, strict=True):
+        if status == 200 and operation.kind in ("index", "update"):
+            assert outcome.is_done, operation
+
+
+def test_an_older_text_never_replaces_a_newer_one():
+    """What met a 429 is not sent again once a later operation has replaced the document; both are done."""
+    older, newer = (Operation("index", {"_index": "i", "_id": "1"}, {"text": text}) for text in ("older", "newer"))
+    index = Documents(["busy", None])
+    outcomes = index.carry_out(send_bulk([older, newer]))
+    assert index.docs == {"1": {"text": "newer"}}
+    assert [each.is_done for each in outcomes] == [True, True]
+    assert (len(index.requests), index.waits) == (1, [])
+
+
+def test_an_update_waits_for_what_it_changes():
+    """It goes out in a request of its own, after what comes before it on the same document, and nothing else waits."""
+    sent = [
+        Operation("index", {"_index": "i", "_id": "1"}, {"a": 1}),
+        Operation("update", {"_index": "i", "_id": "1"}, {"doc": {"b": 2}}),
+        Operation("index", {"_index": "i", "_id": "2"}, {"a": 3}),
+    ]
+    index = Documents(["busy"])
+    outcomes = index.carry_out(send_bulk(sent))
+    assert index.requests == [[("index", "1"), ("index", "2")], [("index", "1")], [("update", "1")]]
+    assert index.docs == {"1": {"a": 1, "b": 2}, "2": {"a": 3}}
+    assert [each.id for each in outcomes] == ["1", "1", "2"]
+
+
+@pytest.mark.parametrize("kind", ["index", "create"])
+def test_a_document_without_an_id_is_written_once(kind):
+    """However often its answer is lost: it gets an id, and is created."""
+    sent = [Operation(kind, {"_index": "i"}, {"n": n}) for n in range(3)]
+    index = Documents(["unsure", None, "busy", "unsure", "unsure"])
+    outcomes = index.carry_out(send_bulk(sent))
+    assert sorted(each["n"] for each in index.docs.values()) == [0, 1, 2]
+    assert all(each.is_done for each in outcomes)
+    assert [index.docs[each.id]["n"] for each in outcomes] == [0, 1, 2]
+    assert all(each.header == {"_index": "i"} for each in sent)
+
+
+def test_an_id_that_a_pipeline_chooses():
+    """A document indexed replaces the one that has that id; one created is refused. The outcome names that id."""
+    held = {"p": {"n": 0}}
+    index = Documents(rename=lambda id_: "p", held=held)
+    [outcome] = index.carry_out(send_bulk([Operation("index", {"_index": "i"}, {"n": 1})]))
+    assert (outcome.is_done, outcome.id, index.docs, index.waits) == (True, "p", {"p": {"n": 1}}, [])
+    index = Documents(rename=lambda id_: "p", held=held)
+    [outcome] = index.carry_out(send_bulk([Operation("create", {"_index": "i"}, {"n": 1})]))
+    assert (outcome.status, index.docs) == (409, held)
+
+
+def test_a_delete_whose_answer_was_lost_is_done():
+    """Sent again it finds nothing."""
+    index = Documents(["unsure"], held={"1": {}})
+    [outcome] = index.carry_out(send_bulk([Operation("delete", {"_index": "i", "_id": "1"})]))
+    assert (outcome.is_done, index.docs) == (True, {})

@@ -26,7 +26,7 @@ D = "the museum of modern art opens its new wing to the public on the first of o
 NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
 WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
-PATIENT = ("bulk", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *GIVES_BACK)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *GIVES_BACK)
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
 
 

@@ -20,7 +20,7 @@ from tests.flows.store import (
 )
 
 X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
-PATIENT = ("bulk", "mget", "msearch", "refresh", *GIVES_BACK)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", *GIVES_BACK)
 TIMES = [None, "2026-06-01T00:00:00.000Z"]
 times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 

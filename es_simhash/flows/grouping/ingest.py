@@ -20,7 +20,8 @@ from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
-from es_simhash.flows.transfer.bulk import bulk_call, finish_bulk
+from es_simhash.flows.transfer.bulk import Bulk
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
@@ -32,6 +33,7 @@ __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
 _SIZES = IngestSizes()
 
 
+@reads_primaries
 def ingest(
     context: Context, index: str, documents: Iterable[Any], options: IngestOptions, *, sizes: IngestSizes = _SIZES
 ) -> Flow[None]:
@@ -156,8 +158,9 @@ class _Pipeline:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            answers = yield from self._send(items, lookups.call() if lookups else None, is_reading=is_reading)
-            items, failure = yield from self._finish(items, answers.bulk)
+            bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
+            answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
+            items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._prefix))
             # Nothing is raised before every document that was written is reported.
@@ -170,12 +173,11 @@ class _Pipeline:
                 existing = yield from lookup.take(lookups, answers.lookup)
             batch, following = following, answers.ahead
 
-    def _send(self, items: Sequence[Item], lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:
+    def _send(self, bulk: Bulk, lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
-        operations = _operations(items)
         requests: dict[str, Call | Compute] = {}
-        if operations:
-            requests["bulk"] = bulk_call(operations)
+        if bulk.outcomes:
+            requests["bulk"] = bulk.call()
         if lookup is not None:
             requests["lookup"] = lookup
         if is_reading:
@@ -183,17 +185,30 @@ class _Pipeline:
         answers = (yield Together(list(requests.values()), concurrency=3)) if requests else []
         return _Answers(**dict(zip(requests, answers, strict=True)))
 
-    def _finish(self, items: Sequence[Item], answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
-        """Return *items* with their outcomes, and what went wrong after they were written."""
-        operations = _operations(items)
-        outcomes = iter((yield from finish_bulk(operations, answer)) if operations else ())
+    def _finish(self, items: Sequence[Item], bulk: Bulk, answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
+        """Return *items* with their outcomes, as far as they are known, and what went wrong."""
+        failure = None
+        if bulk.outcomes:
+            try:
+                yield from bulk.finish(answer)
+            except Exception as error:
+                if not any(bulk.outcomes):
+                    raise
+                failure = error
+        outcomes = iter(bulk.outcomes)
         written = [replace(item, outcome=next(outcomes)) if _is_sent(item) else item for item in items]
+        if failure is not None:
+            return _known(written), failure
         return (yield from self._grouper.settle(written)) if self._grouper else (written, None)
+
+
+def _known(items: Sequence[Item]) -> list[Item]:
+    """Return the items of a batch that can be reported although some outcomes are not known."""
+    unknown = {item.position for item in items if _is_sent(item) or item.is_refused}
+    known = [item for item in items if not _is_sent(item)]
+    # Of a skipped document nobody knows whether the one it was skipped for is there.
+    return [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
 
 
 def _is_sent(item: Item) -> bool:
     return item.operation is not None and item.outcome is None and not item.is_skipped
-
-
-def _operations(items: Sequence[Item]) -> list[Any]:
-    return [item.operation for item in items if _is_sent(item)]

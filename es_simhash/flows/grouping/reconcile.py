@@ -18,6 +18,7 @@ from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import order_kind, settle_grouping
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
@@ -109,6 +110,7 @@ def read_groups(
     return table, groups
 
 
+@reads_primaries
 def reconcile(
     context: Context,
     index: Index,

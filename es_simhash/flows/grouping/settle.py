@@ -108,14 +108,23 @@ class Settlement:
         for n, item in enumerate(self.items):
             if item.draft is None or item.decision is None or item.is_refused:
                 continue
-            leader, group = item.decision.leader, item.decision.group
+            group = item.decision.group
             is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
-            is_follower = is_misnamed or (leader is not None and leader.position in positions)
-            if is_follower or (item.is_renamed and n in lost):
+            is_follower = is_misnamed or item.leader_position in positions
+            if (is_follower and not self._is_overtaken(n)) or (item.is_renamed and n in lost):
                 followers.append(n)
         for n in (*lost, *followers):
             self._decider.in_flight.withdraw(self.items[n].position)
         return followers
+
+    def _is_overtaken(self, place: int) -> bool:
+        """Return whether a document that was skipped was written later in the batch: its older text stays away."""
+        item = self.items[place]
+        if item.outcome is not None or item.operation is None:
+            return False
+        id_ = item.operation.header.get("_id")
+        later = (each for each in self.items[place + 1 :] if each.operation and each.outcome and each.outcome.is_done)
+        return any(each.operation.header.get("_id") == id_ for each in later if each.operation)
 
     def _give_up(self, followers: Sequence[int], error: Exception) -> None:
         """Say in the reports what is wrong with documents that could not be decided again."""

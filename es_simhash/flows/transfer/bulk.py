@@ -1,12 +1,16 @@
 """
-Sending bulk requests so that nothing is lost: what is refused for load is sent again, the rest is reported.
+Bulk requests: every operation gets an outcome, nothing is written twice, and no older text replaces a newer one.
 
-Knows actions and statuses, not fingerprints.
+What the server is too busy for is sent again; every other refusal is an outcome. Knows actions and statuses, not
+fingerprints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -14,7 +18,7 @@ from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.flows.transfer.retry import Patience, is_passing
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
-__all__ = ["Operation", "Outcome", "bulk_call", "finish_bulk", "send_bulk", "to_operation"]
+__all__ = ["Bulk", "new_id", "send_bulk", "to_operation"]
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
@@ -30,7 +34,11 @@ _METADATA = (
     "version",
     "version_type",
 )
-_TOO_LARGE = 413
+_MISSING, _CONFLICT, _TOO_LARGE = 404, 409, 413
+# Refusals that may come after the server has done the work.
+_UNSURE = frozenset({502, 503, 504})
+# An index of time series makes the ids of its documents itself.
+_NO_OWN_ID = "_id must be unset"
 # One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
 _INVALID = "action_request_validation_exception"
 
@@ -68,70 +76,187 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
     return Operation(kind, header, rest.get("_source", rest))
 
 
-def bulk_call(operations: Sequence[Operation]) -> Call:
+def new_id() -> str:
     """
-    Return the request that carries *operations* out; its answer is for :func:`finish_bulk`.
+    Return an id that no other document has, 20 characters long.
+
+    It begins with the time, so that a server finds out quickly that an index has no such document yet.
     """
-    return Call("bulk", {"body": [line for operation in operations for line in operation.lines()]})
+    milliseconds = time.time_ns() // 1_000_000
+    return base64.urlsafe_b64encode(milliseconds.to_bytes(6, "big") + secrets.token_bytes(9)).decode("ascii")
+
+
+class Bulk:
+    """
+    Operations that go out in one bulk request, and in more requests until each of them has its outcome.
+
+    A document without an id gets one here, and is created: sent again after an answer that was lost, it is not
+    written twice. Operations on one document keep their order: one that does not replace the whole document goes out
+    only after those before it have their outcomes, and what was refused for load is not sent again after a later
+    operation has replaced or deleted the document.
+
+    Args:
+        operations:
+            What to carry out, in order.
+        make_id:
+            Makes the ids.
+
+    Attributes:
+        outcomes:
+            The outcome of each operation; ``None`` where there is none yet.
+    """
+
+    def __init__(self, operations: Sequence[Operation], *, make_id: Callable[[], str] = new_id) -> None:
+        self.outcomes: list[Outcome | None] = [None] * len(operations)
+        self._operations = list(operations)
+        # What was asked for, where the id is ours, by position.
+        self._asked: dict[int, Operation] = {}
+        for place, operation in enumerate(operations):
+            if operation.kind in ("index", "create") and operation.header.get("_id") is None:
+                self._asked[place] = operation
+                header = {**operation.header, "_id": make_id()}
+                self._operations[place] = Operation("create", header, operation.body)
+        self._waves = _waves(self._operations)
+        # Positions to send again at once, and those that the server may have carried out already.
+        self._changed: set[int] = set()
+        self._unsure: set[int] = set()
+
+    def call(self) -> Call:
+        """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
+        return self._call(self._waves[0])
+
+    def finish(self, answer: Any) -> Flow[list[Outcome]]:
+        """Return the outcome of each operation, given the *answer* to the first request."""
+        yield from self._take(self._waves[0], answer)
+        yield from self._repeat(self._waves[0])
+        for wave in self._waves[1:]:
+            yield from self._send(wave)
+            yield from self._repeat(wave)
+        return [outcome for outcome in self.outcomes if outcome is not None]
+
+    def _call(self, places: Iterable[int]) -> Call:
+        return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
+
+    def _send(self, places: Sequence[int]) -> Flow[None]:
+        try:
+            answer = yield self._call(places)
+        except Exception as error:  # noqa: BLE001 -- judged below
+            answer = error
+        yield from self._take(places, answer)
+
+    def _take(self, places: Sequence[int], answer: Any) -> Flow[None]:
+        """Note what one answer says of each operation; a request refused for one of them is sent in halves."""
+        if not isinstance(answer, BaseException):
+            for place, item in zip(places, answer["items"], strict=True):
+                self._note(place, _outcome(item))
+            return
+        status = status_of(answer)
+        concerns_one = status == _TOO_LARGE or (status == 400 and _INVALID in error_text(answer))
+        if concerns_one and len(places) > 1:
+            half = len(places) // 2
+            yield from self._send(places[:half])
+            yield from self._send(places[half:])
+            return
+        if status is None or not (concerns_one or is_passing(status)):
+            raise answer
+        refusal = Refusal(status, reason=str(answer))
+        for place in places:
+            header = self._operations[place].header
+            self._note(place, Outcome(header.get("_id"), header.get("_index"), status, refusal))
+
+    def _note(self, place: int, outcome: Outcome) -> None:
+        """Note an *outcome*, unless it only says that the operation was carried out before, or must be changed."""
+        operation = self._operations[place]
+        if outcome.status == _CONFLICT and place in self._asked:
+            if outcome.id == operation.header["_id"]:
+                outcome = Outcome(outcome.id, outcome.index, 201)
+            elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
+                self._change(place, Operation("index", operation.header, operation.body))
+        elif outcome.error is not None and _NO_OWN_ID in outcome.error.reason and place in self._asked:
+            self._change(place, self._asked[place])
+        elif outcome.status == _MISSING and operation.kind == "delete" and place in self._unsure:
+            outcome = Outcome(outcome.id, outcome.index, 200)
+        if outcome.status in _UNSURE:
+            self._unsure.add(place)
+        self.outcomes[place] = outcome
+
+    def _change(self, place: int, operation: Operation) -> None:
+        self._operations[place] = operation
+        self._changed.add(place)
+        del self._asked[place]
+
+    def _repeat(self, wave: Sequence[int]) -> Flow[None]:
+        """Send what has no final outcome again, with growing waits."""
+        patience = Patience()
+        while waiting := self._waiting(wave):
+            if not self._changed:
+                if patience.is_spent:
+                    return
+                yield patience.wait()
+            self._changed.clear()
+            yield from self._send(waiting)
+
+    def _waiting(self, wave: Sequence[int]) -> list[int]:
+        """Return what to send again; an operation that a later one has made pointless takes its outcome from that."""
+        waiting: list[int] = []
+        later: dict[str, Outcome] = {}
+        for place in reversed(wave):
+            operation, outcome = self._operations[place], self.outcomes[place]
+            id_ = str(operation.header.get("_id"))
+            if outcome is None:
+                continue
+            if place in self._changed or is_passing(outcome.status):
+                if id_ in later:
+                    self.outcomes[place] = Outcome(later[id_].id, later[id_].index, 200)
+                    self._changed.discard(place)
+                else:
+                    waiting.append(place)
+            elif outcome.is_done or (operation.kind == "delete" and outcome.status == _MISSING):
+                later[id_] = outcome
+        return waiting[::-1]
+
+
+def _waves(operations: Sequence[Operation]) -> list[list[int]]:
+    """Return positions to send together, in order: a wave goes out when the one before it has all its outcomes."""
+    waves: list[list[int]] = [[]]
+    last: dict[str, tuple[int, Operation]] = {}
+    for place, operation in enumerate(operations):
+        number = 0
+        if (id_ := operation.header.get("_id")) is not None:
+            number, earlier = last.get(str(id_), (0, operation))
+            if not _may_share(earlier, operation):
+                number += 1
+            last[str(id_)] = number, operation
+        if number == len(waves):
+            waves.append([])
+        waves[number].append(place)
+    return waves
+
+
+def _may_share(earlier: Operation, later: Operation) -> bool:
+    """Return whether both may be in one request: the *later* leaves nothing of what the *earlier* wrote."""
+    if earlier is later:
+        return True
+    places = [(each.header.get("_index"), each.header.get("routing")) for each in (earlier, later)]
+    return later.kind in ("index", "delete") and places[0] == places[1]
 
 
 def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
 
-    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A
-    request that is too large (413), or that one operation breaks the rules for, is halved until that one is alone.
-    Any other refusal is an outcome. A request that fails as a whole for another reason raises the client's own
-    exception.
+    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request that
+    is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any other
+    refusal is an outcome. A request that fails as a whole for another reason raises the client's own exception.
     """
     if not operations:
         return []
+    bulk = Bulk(operations)
     try:
-        answer = yield bulk_call(operations)
-    except Exception as error:  # noqa: BLE001 -- judged by finish_bulk
+        answer = yield bulk.call()
+    except Exception as error:  # noqa: BLE001 -- judged by finish
         answer = error
-    return (yield from finish_bulk(operations, answer))
-
-
-def finish_bulk(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
-    """
-    Return the outcomes of *operations*, given the *answer* to their request, or the exception it failed with.
-
-    As :func:`send_bulk`, for a request that went out beside others.
-    """
-    outcomes = yield from _judge(operations, answer)
-    patience = Patience()
-    while (
-        waiting := [i for i, outcome in enumerate(outcomes) if is_passing(outcome.status)]
-    ) and not patience.is_spent:
-        yield patience.wait()
-        for i, outcome in zip(waiting, (yield from _send_once([operations[i] for i in waiting])), strict=True):
-            outcomes[i] = outcome
-    return outcomes
-
-
-def _send_once(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
-    try:
-        answer = yield bulk_call(operations)
-    except Exception as error:  # noqa: BLE001 -- judged below
-        answer = error
-    return (yield from _judge(operations, answer))
-
-
-def _judge(operations: Sequence[Operation], answer: Any) -> Flow[list[Outcome]]:
-    """Return what one answer says of each operation; a request refused for one of them is sent in halves."""
-    if not isinstance(answer, BaseException):
-        return [_outcome(item) for item in answer["items"]]
-    status = status_of(answer)
-    concerns_one = status == _TOO_LARGE or (status == 400 and _INVALID in error_text(answer))
-    if concerns_one and len(operations) > 1:
-        half = len(operations) // 2
-        first = yield from _send_once(operations[:half])
-        return first + (yield from _send_once(operations[half:]))
-    if status is None or not (concerns_one or is_passing(status)):
-        raise answer
-    refusal = Refusal(status, reason=str(answer))
-    return [Outcome(op.header.get("_id"), op.header.get("_index"), status, refusal) for op in operations]
+    return (yield from bulk.finish(answer))
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:

@@ -7,29 +7,45 @@ just written goes through :func:`read_primaries`. Which documents it reads is no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-from es_simhash.flows.context import Index
+from es_simhash.flows.context import Context, Index, check_index, local_names
 from es_simhash.flows.protocol import Call, Flow, Request, Together, status_of
+from es_simhash.flows.transfer.retry import ask
 
-__all__ = ["read_primaries"]
+__all__ = ["reads_primaries"]
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Flow[Any]])
 
 _PREFERENCE = {"preference": "_primary"}
 _SEARCHES = ("count", "open_point_in_time", "search")
 
 
-def read_primaries(index: Index, flow: Flow[_T]) -> Flow[_T]:
+def reads_primaries(flow: _F) -> _F:
     """
-    Carry *flow* out and return its result; its searches read primary shards where replicas of *index* may lag behind.
+    Return *flow* with searches that read primary shards where replicas of the index may lag behind.
 
-    Cost: one request for the settings of the index.
+    The arguments of *flow* begin with a context and an index.
+
+    Cost: one request more, for the settings of the index.
     """
-    if not (yield from _may_lag(index)):
-        return (yield from flow)
+
+    @wraps(flow)
+    def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Flow[Any]:
+        started = flow(context, index, *args, **kwargs)
+        if (yield from _may_lag(check_index(index))):
+            return (yield from _prefer_all(started))
+        return (yield from started)
+
+    return cast("_F", wrapped)
+
+
+def _prefer_all(flow: Flow[_T]) -> Flow[_T]:
+    """Carry *flow* out with searches that read primary shards."""
     answer: Any = None
     failure: BaseException | None = None
     while True:
@@ -47,8 +63,11 @@ def read_primaries(index: Index, flow: Flow[_T]) -> Flow[_T]:
 
 def _may_lag(index: Index) -> Flow[bool]:
     """Return whether a refresh of *index* may not reach its replicas."""
+    names = local_names(index)
+    if not names:
+        return False
     try:
-        answer = yield Call("get_settings", {"index": index, "name": "index.replication.type"})
+        answer = yield from ask(Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"}))
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
@@ -56,7 +75,7 @@ def _may_lag(index: Index) -> Flow[bool]:
         return any(_replication(each) == "SEGMENT" for each in answer.values())
     # A user who may not read settings may search: only OpenSearch knows the preference.
     try:
-        yield Call("search", {"index": index, "body": {"size": 0}, **_PREFERENCE})
+        yield Call("search", {"index": names, "body": {"size": 0}, **_PREFERENCE})
     except Exception as error:
         if status_of(error) != 400:
             raise

@@ -18,9 +18,10 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
 from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.bulk import bulk_call, finish_bulk
+from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.conditional_write import Place, place_of, rewrite
 from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.upkeep.judge import Judge, Judgement
 from es_simhash.flows.upkeep.ledger import Ledger
@@ -75,6 +76,7 @@ class BackfillOptions:
             raise InvalidInputError(f"documents_per_second {self.documents_per_second} is too small: give more than 0")
 
 
+@reads_primaries
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` now and then.
@@ -166,11 +168,12 @@ class _Backfill:
             self._ledger.changed += len(wrong)
             wrong = []
         parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
-        calls = [*(bulk_call(_operations(part)) for part in parts), *ahead]
+        bulks = [Bulk(_operations(part)) for part in parts]
+        calls = [*(bulk.call() for bulk in bulks), *ahead]
         answers = (yield Together(calls, concurrency=max(2, 2 * self._options.slices))) if calls else []
         changed: list[Place] = []
-        for part, answer in zip(parts, answers, strict=False):
-            outcomes = yield from finish_bulk(_operations(part), answer)
+        for part, bulk, answer in zip(parts, bulks, answers, strict=False):
+            outcomes = yield from bulk.finish(answer)
             changed += yield Compute(self._ledger.settle, (part, outcomes))
         yield from self._compare_again(changed)
         yield from self._record_shown()

@@ -13,6 +13,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.upkeep.manage import mapping_body, read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_updates
@@ -72,7 +73,7 @@ def find_targets(
     every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
     _refuse_impossible(resolved, every, names)
-    answer = yield Call("get_settings", {"index": index})
+    answer = yield from ask(Call("get_settings", {"index": index}))
     uuids = {name: each["settings"]["index"]["uuid"] for name, each in answer.items()}
     if not dry_run:
         for name in lacking:
