@@ -1,6 +1,6 @@
-# Everything a developer needs; `make test` is what CI runs. Needs Python 3.11 or newer and nothing else:
+# Commands for developers; CI runs `make test`. They need Python 3.11 or newer and nothing else:
 #   make demo                      see it work
-#   make test                      everything that must pass
+#   make test                      run everything that must pass
 #   make demo PYTHON=python3.12    with another Python
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
 
-# The stamps say what is installed; they are older than pyproject.toml when it has to be done again.
+# The stamps say what is installed; where pyproject.toml is newer, make installs again.
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "error: $(PYTHON) is missing or older than Python 3.11: give a newer one, as in 'make PYTHON=python3.12'" >&2; exit 1; }
@@ -28,45 +28,45 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
 
-venv: $(VENV)/.dev ## Make .venv with all that developers need
+venv: $(VENV)/.dev ## Make .venv with everything that developers need
 
 demo: $(VENV)/.demo ## Find near-duplicates in a small corpus, on a real OpenSearch
 	@$(BIN)/es-simhash demo
 
-test: check ## Everything that must pass: format, lint, types, imports, all tests
-	$(BIN)/python -m pytest
+test: check ## Run everything that must pass: format, lint, types, import contracts, all tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --timeout 400
 
-faults: $(VENV)/.dev ## Tests that kill, race and refuse writers, in more rounds than tests have
+faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many rounds as in make test
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
 
-check: lint types ## All but the tests
+check: lint types ## Everything except the tests
 
-lint: $(VENV)/.dev ## Format, lint and import contracts
+lint: $(VENV)/.dev ## Check format, lint and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_async_client.py --check
 
-types: $(VENV)/.dev ## Types
+types: $(VENV)/.dev ## Check types
 	$(BIN)/mypy
 
-format: $(VENV)/.dev ## Format, and mend what can be mended
+format: $(VENV)/.dev ## Format, and apply automatic lint fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-mappings: $(VENV)/.dev ## Write mappings/ anew
+mappings: $(VENV)/.dev ## Write mappings/
 	$(BIN)/python tools/generate_mappings.py
 
-docs: $(VENV)/.dev ## Write docs/cli.md anew
+docs: $(VENV)/.dev ## Write docs/cli.md
 	$(BIN)/python tools/generate_cli_docs.py
 
-client: $(VENV)/.dev ## Write the methods of the async client anew, from those of the sync client
+client: $(VENV)/.dev ## Write the async client from the sync client
 	$(BIN)/python tools/generate_async_client.py
 
 # With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
-compat: $(VENV)/.made ## Old and new Pythons, clients and servers; writes COMPATIBILITY.md. Takes an hour
+compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and write COMPATIBILITY.md; takes an hour
 	$(BIN)/python tools/compat.py --write
 
-clean: ## Take away what was made here
+clean: ## Remove everything that make has made
 	rm -rf $(VENV) .compat build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,6 @@
 # What the package offers: `__init__.py` reads this file, and so do type checkers.
-from .client import AsyncSimHashClient, SimHashClient
+from .client.async_client import AsyncSimHashClient
+from .client.sync_client import SimHashClient
 from .errors import (
     EmbeddedServerError,
     IncompleteSearchError,

@@ -9,14 +9,18 @@ import gzip
 import inspect
 import json
 import os
+import re
+import shutil
+import signal
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
-from tests.server.servers import PRODUCTS, SERVERS, Servers
+from tests.server.servers import PRODUCTS, SERVERS, Servers, SharedServers, StartedServers
 
 settings.register_profile("laptop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
@@ -29,18 +33,58 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
     CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 
+# The folder in which the leading process writes down its servers.
+SERVERS_FOLDER = pytest.StashKey[str]()
+
 NETWORKED = {"server", "docs", "estates"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure(config):
-    """Keep the servers with the session, so that each is started once, when a test first asks for it."""
-    config.stash[SERVERS] = Servers()
+    """
+    Keep the servers with the session, so that each is started once; parallel workers share those of the process that
+    leads them.
+    """
+    # Under nohup, or behind a shell's "&", SIGINT is ignored, and every child that a test starts would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, "workerinput"):
+        servers = SharedServers(Path(config.workerinput["servers"]))
+    elif config.getoption("numprocesses", None):
+        config.stash[SERVERS_FOLDER] = tempfile.mkdtemp(prefix="es-simhash-tests-")
+        servers = StartedServers(Path(config.stash[SERVERS_FOLDER]))
+    else:
+        servers = Servers()
+    config.stash[SERVERS] = servers
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell a parallel worker where the servers are written down."""
+    node.workerinput["servers"] = node.config.stash[SERVERS_FOLDER]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """
+    Give parallel workers whole groups of tests: no two workers use one server, or one expensive fixture, at a time.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file, _, test = nodeid.partition("::")
+            used = re.search(r"[\[-](secured|opensearch|elasticsearch)\b", test)
+            return used[1] if used and NETWORKED & set(Path(file).parts) else file
+
+    return GroupScheduling(config, log)
 
 
 def pytest_unconfigure(config):
     """Stop what was started."""
     config.stash[SERVERS].close()
+    if SERVERS_FOLDER in config.stash:
+        shutil.rmtree(config.stash[SERVERS_FOLDER])
 
 
 def pytest_report_header(config):

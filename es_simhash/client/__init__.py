@@ -1,8 +1,5 @@
 """
-The two client classes, over the caller's own search client. Both share every line of logic through the flows.
+The two client classes, over the caller's own search client: ``sync_client.py`` and ``async_client.py``.
+
+Each is imported on its own, so that a program loads the one it uses.
 """
-
-from es_simhash.client.async_client import AsyncSimHashClient
-from es_simhash.client.sync_client import SimHashClient
-
-__all__ = ["AsyncSimHashClient", "SimHashClient"]

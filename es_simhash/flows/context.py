@@ -128,7 +128,8 @@ class Context:
 
     def assumed_settings(self) -> IndexSettings | None:
         """Return the settings to use where no mapping can be read; ``None`` if the caller named no scheme."""
-        return None if self.wanted is None else IndexSettings(get_scheme(self.wanted))
+        # Nothing says that no program has rounded the numbers, so scripts may not read them.
+        return None if self.wanted is None else IndexSettings(get_scheme(self.wanted), value_type="number")
 
     def recall(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
         """Return the agreed settings and the concrete ones learned for *index*, unless they are too old."""
@@ -325,6 +326,7 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         max_distance=max((each.max_distance for each in every if each.max_distance is not None), default=None),
         # A script fails on a shard whose index does not map the copy it reads.
         value=all(each.value for each in every),
+        value_type="string" if all(each.value_type == "string" for each in every) else "number",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import block_terms, to_hex
 
-__all__ = ["DEFAULT_PREFIX", "GROUPED", "Fields", "fingerprint_fields", "group_fields", "without_fingerprint"]
+__all__ = ["DEFAULT_PREFIX", "GROUPED", "OWNED", "Fields", "fingerprint_fields", "group_fields", "without_fingerprint"]
 
 DEFAULT_PREFIX = "simhash"
 
@@ -87,8 +87,8 @@ class Fields:
         return f"{self.prefix}.at"
 
 
-# What a fingerprint decides; the group fields beside them belong to grouping.
-_OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value")
+OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value")
+"""Names, below the prefix, of what a fingerprint decides; the group fields beside them belong to grouping."""
 
 
 def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True) -> dict[str, Any]:
@@ -101,7 +101,8 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
         prefix:
             Name of the object.
         value:
-            Whether to add the signed 64-bit copy that script filters read.
+            Whether to add the signed 64-bit copy that script filters read. It is a decimal string: JSON libraries that
+            read numbers as doubles, as JavaScript does, would round it.
 
     Returns:
         ``{prefix: {"fingerprint": ..., "block0": ..., ..., "value": ...}}``, or ``{}`` for ``None``, so that
@@ -114,7 +115,7 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
         >>> fingerprint_fields(0x8000_0000_0000_000A)["simhash"]["fingerprint"]
         '800000000000000a'
         >>> fingerprint_fields(0x8000_0000_0000_000A)["simhash"]["value"]
-        -9223372036854775798
+        '-9223372036854775798'
     """
     Fields(prefix)
     if fingerprint is None:
@@ -123,7 +124,7 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
     fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
     if value:
         # Elasticsearch's long is signed: the upper half of the range becomes negative.
-        fields["value"] = fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
+        fields["value"] = str(fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint)
     return {prefix: fields}
 
 
@@ -157,11 +158,11 @@ def without_fingerprint(document: Mapping[str, Any], *, prefix: str = DEFAULT_PR
     Other keys below the prefix stay; an object that becomes empty goes. A prefix that holds something else
     than an object is left as it is.
     """
-    dotted = {f"{prefix}.{name}" for name in _OWNED}
+    dotted = {f"{prefix}.{name}" for name in OWNED}
     copy = {key: value for key, value in document.items() if key not in dotted}
     held = copy.get(prefix)
     if isinstance(held, Mapping):
-        rest = {key: value for key, value in held.items() if key not in _OWNED}
+        rest = {key: value for key, value in held.items() if key not in OWNED}
         if rest:
             copy[prefix] = rest
         else:

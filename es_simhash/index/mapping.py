@@ -4,7 +4,7 @@ The mapping of our fields, and templates that give it to new indices. Builders r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -18,6 +18,7 @@ __all__ = [
     "build_component_template",
     "build_index_template",
     "build_mapping",
+    "has_synthetic_source",
     "mapping_of",
     "may_hold",
 ]
@@ -29,7 +30,8 @@ FIELD_TYPES: dict[str, dict[str, Any]] = {
     "block1": {"type": "keyword"},
     "block2": {"type": "keyword"},
     "block3": {"type": "keyword"},
-    "value": {"type": "long", "index": False},
+    # A decimal string in _source, which a server turns into a number.
+    "value": {"type": "long", "index": False, "coerce": True},
     "group": {"type": "keyword"},
     "duplicate_of": {"type": "keyword"},
     "distance": {"type": "byte"},
@@ -121,6 +123,35 @@ def build_index_template(
     if not index_patterns:
         raise InvalidInputError("index_patterns is empty: give a pattern")
     return {"index_patterns": list(index_patterns), "composed_of": [component], "priority": priority}
+
+
+# Modes of an index whose _source is put together from the other fields where nothing else is said.
+_SYNTHETIC_MODES = ("logsdb", "time_series")
+
+
+def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> bool:
+    """
+    Return whether an index puts ``_source`` together from its other fields, so that it shows a ``long`` as a number.
+
+    Args:
+        mapping:
+            The part below ``mappings``.
+        index_settings:
+            Index settings, nested or dotted, with or without ``index`` in front.
+    """
+    flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
+    mode = (mapping.get("_source") or {}).get("mode") or flat.get("mapping.source.mode")
+    if mode is None:
+        mode = "synthetic" if flat.get("mode") in _SYNTHETIC_MODES else "stored"
+    return mode == "synthetic" or str(flat.get("derived_source.enabled")).lower() == "true"
+
+
+def _flatten(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 # Types of fields whose values may be objects with keys that the mapping does not name.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, MappingError, SchemeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 META_KEY = "es_simhash"
+
+ValueType: TypeAlias = Literal["string", "number"]
 
 
 def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
@@ -60,6 +62,9 @@ class IndexSettings:
             Whether documents carry the signed 64-bit copy for scripts.
         extra:
             Everything else recorded there, such as the grouping rule.
+        value_type:
+            How ``_source`` holds that copy. A ``"number"``, as earlier versions wrote it, may have been rounded by a
+            program that reads numbers as doubles; a backfill makes a ``"string"`` of it.
     """
 
     scheme: Scheme
@@ -67,6 +72,12 @@ class IndexSettings:
     max_distance: int | None = None
     value: bool = True
     extra: Mapping[str, Any] | None = None
+    value_type: ValueType = "string"
+
+    @property
+    def allows_scripts(self) -> bool:
+        """Whether scripts may read the signed copy: every document has it, and none has a rounded one."""
+        return self.value and self.value_type == "string"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values that stand in ``_meta``."""
@@ -75,7 +86,7 @@ class IndexSettings:
             "scheme": self.scheme.to_dict(),
             "text_fields": list(self.text_fields),
             "max_distance": self.max_distance,
-            "value": self.value,
+            "value": "string" if self.allows_scripts else self.value,
         }
 
     @classmethod
@@ -95,7 +106,9 @@ class IndexSettings:
             max_distance = rest.pop("max_distance", None)
             if max_distance is not None:
                 check_max_distance(max_distance)
-            return cls(scheme, text_fields, max_distance, bool(rest.pop("value", True)), rest or None)
+            value = rest.pop("value", True)
+            value_type: ValueType = "number" if value is True else "string"
+            return cls(scheme, text_fields, max_distance, bool(value), rest or None, value_type)
         except SchemeError:
             raise
         except (KeyError, TypeError, ValueError) as error:

@@ -11,6 +11,7 @@ therefore three words of English or five characters of Chinese, and texts may mi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Shingles = NDArray[np.uint64]
 
-__all__ = ["Similarity", "check_bound", "compare_shingles", "compare_texts", "shingle_set"]
+__all__ = ["Similarity", "check_bound", "compare_pairs", "compare_shingles", "compare_texts", "shingle_set"]
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15
@@ -171,3 +172,22 @@ def compare_texts(first: str, second: str) -> Similarity:
         1.0
     """
     return compare_shingles(shingle_set(first), shingle_set(second))
+
+
+def compare_pairs(
+    texts: Sequence[str], left: NDArray[np.int64], right: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Return Jaccard similarity and containment of the texts at the positions *left* with those at *right*, pair by pair.
+
+    Each text is cut into shingles once. Memory: 8 bytes for each distinct shingle of a text that occurs in a pair.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    ends = list(zip(left.tolist(), right.tolist(), strict=True))
+    sets = {place: shingle_set(texts[place]) for place in sorted({place for pair in ends for place in pair})}
+    found = [compare_shingles(sets[first], sets[second]) for first, second in ends]
+    return (
+        np.array([each.jaccard for each in found], np.float64),
+        np.array([each.containment for each in found], np.float64),
+    )

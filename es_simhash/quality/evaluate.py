@@ -20,8 +20,7 @@ from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.plan import check_max_distance
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.rescore import NearDups
-from es_simhash.index.similarity import check_bound
-from es_simhash.quality.similarities import pair_similarities
+from es_simhash.index.similarity import check_bound, compare_pairs
 from es_simhash.quality.truth import Truth
 
 __all__ = ["FORGIVEN", "Evaluation", "Report", "evaluate"]
@@ -279,7 +278,7 @@ def evaluate(
         used = next((each.scheme for each in answers if isinstance(each, NearDups) and each.scheme), used)
         left, right, inside = _read_answers(truth, answers)
         known = fingerprint_array(truth.texts, scheme=used)[1]
-    jaccard, containment = pair_similarities(truth.texts, left, right)
+    jaccard, containment = compare_pairs(truth.texts, left, right)
     return Report(
         truth,
         used,

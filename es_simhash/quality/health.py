@@ -26,7 +26,6 @@ FEW_SHINGLES = 10
 
 # A posting list this many times longer than chance would make it is worth a word.
 _HOT = 20.0
-_SAFE_INTEGER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def judge_sample(
     fields = Fields(prefix)
     broken: list[str] = []
     rounded: list[str] = []
-    unsafe = 0
+    numbers = 0
     held: list[int | None] = []
     for hit in hits:
         values = hit.get("fields") or {}
@@ -121,8 +120,8 @@ def judge_sample(
         number = (hit.get("_source") or {}).get(prefix) or {}
         number = number.get("value") if isinstance(number, Mapping) else None
         if number is not None:
-            unsafe += abs(int(number)) > _SAFE_INTEGER
-            rounded += [hit["_id"]] if int(number) % (1 << 64) != value else []
+            numbers += not isinstance(number, str)
+            rounded += [] if _unsigned(number) == value else [hit["_id"]]
     findings = []
     if broken:
         findings.append(
@@ -140,16 +139,17 @@ def judge_sample(
                 "error",
                 "numbers",
                 f"{_share(rounded, hits)} have a {fields.value} that is not their fingerprint, such as {rounded[0]!r}",
-                "something wrote them back with numbers of 53 bits, as JavaScript does: backfill them",
+                "a program that reads numbers as doubles, as JavaScript does, wrote them back: backfill the index",
             )
         )
-    elif unsafe:
+    elif numbers:
         findings.append(
             Finding(
                 "note",
                 "numbers",
-                f"{fields.value} holds numbers beyond 2**53, which Kibana and Dashboards show rounded",
-                f"show, filter and copy {fields.fingerprint}",
+                f"{numbers:,} of {len(hits):,} sampled documents hold {fields.value} as a number, which a program that "
+                "reads numbers as doubles, as JavaScript does, would round; lookups go without scripts",
+                "backfill the index: it writes decimal strings",
             )
         )
     if not text_fields:
@@ -272,6 +272,14 @@ def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted:
                 )
             )
     return findings
+
+
+def _unsigned(value: Any) -> int | None:
+    """Return the fingerprint that the signed copy *value* stands for; ``None`` where it is no whole number."""
+    try:
+        return int(value) % (1 << 64)
+    except (TypeError, ValueError):
+        return None
 
 
 def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:

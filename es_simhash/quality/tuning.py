@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.presets import PRESETS
+from es_simhash.index.similarity import compare_pairs
 from es_simhash.quality.edits import EDITS
-from es_simhash.quality.similarities import pair_similarities
 
 __all__ = [
     "DISTANCES",
@@ -79,7 +79,7 @@ def inject(texts: Sequence[str], *, seed: int = 0) -> Edited:
                 kinds.append(kind)
     owners = np.array(origins, np.int64)
     both = [*texts, *copies]
-    similarity, _ = pair_similarities(both, owners, np.arange(len(texts), len(both)))
+    similarity, _ = compare_pairs(both, owners, np.arange(len(texts), len(both)))
     return Edited(tuple(texts), tuple(copies), owners, tuple(kinds), similarity)
 
 
@@ -248,7 +248,7 @@ def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np
     places = np.flatnonzero(known[:count])
     counts = np.zeros(max(DISTANCES) + 1)
     for pairs in near_pairs(values[places], max(DISTANCES)):
-        jaccard, _ = pair_similarities(edited.originals, places[pairs.left], places[pairs.right])
+        jaccard, _ = compare_pairs(edited.originals, places[pairs.left], places[pairs.right])
         wrong = jaccard < _SAME_TEXT
         counts += np.bincount(pairs.distance[wrong], minlength=counts.size)
     # Each pair of the sample stands for two lookups, of count - 1 others each.

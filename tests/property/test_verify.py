@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.index.similarity import compare_texts, shingle_set
-from es_simhash.quality.similarities import pair_similarities
+from es_simhash.index.similarity import compare_pairs, compare_texts, shingle_set
 from tests import reference
 
 TEXTS = st.one_of(
@@ -42,15 +41,13 @@ def test_similarity_is_that_of_sets_of_runs_of_words(first, second):
     assert found.containment == pytest.approx(len(one & other) / max(1, min(len(one), len(other))))
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=6), st.data(), st.integers(1, 40))
-def test_many_pairs_at_once(texts, data, chunk):
-    """Pairs compared in arrays, in chunks of any size, have the similarity of each pair alone."""
+@given(st.lists(TEXTS, min_size=1, max_size=6), st.data())
+def test_many_pairs_at_once(texts, data):
+    """Pairs compared together have the similarity of each pair alone."""
     place = st.integers(0, len(texts) - 1)
     pairs = data.draw(st.lists(st.tuples(place, place), max_size=12))
     left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("es_simhash.quality.similarities._CHUNK", chunk)
-        jaccard, containment = pair_similarities(texts, left, right)
+    jaccard, containment = compare_pairs(texts, left, right)
     expected = [compare_texts(texts[a], texts[b]) for a, b in pairs]
     assert jaccard.tolist() == [each.jaccard for each in expected]
     assert containment.tolist() == [each.containment for each in expected]

@@ -17,7 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from es_simhash.cli import app
+from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
+from tests.servers.security import secured_server
 
 
 def get_server(request, product):
@@ -40,20 +42,48 @@ def server(request):
     return get_server(request, request.param)
 
 
-@pytest.fixture
+# The parameter puts the server's name into the id of a test, by which parallel workers share the tests out.
+@pytest.fixture(params=["opensearch"])
 def opensearch(request):
     """
-    A running OpenSearch, for what only it can show.
+    A running OpenSearch, for tests that only it can run.
     """
-    return get_server(request, "opensearch")
+    return get_server(request, request.param)
+
+
+@pytest.fixture(params=["elasticsearch"])
+def elasticsearch(request):
+    """
+    A running Elasticsearch, for tests that only it can run.
+    """
+    return get_server(request, request.param)
 
 
 @pytest.fixture
-def elasticsearch(request):
+def pipelines(opensearch):
     """
-    A running Elasticsearch, for what only it can show.
+    A running OpenSearch whose search pipelines have processors, such as ``truncate_hits``.
     """
-    return get_server(request, "elasticsearch")
+    nodes = opensearch.request("GET", "/_nodes/search_pipelines")["nodes"].values()
+    kinds = {each["type"] for node in nodes for each in node["search_pipelines"].get("response_processors", ())}
+    if "truncate_hits" not in kinds:
+        pytest.skip("this OpenSearch lacks the module search-pipeline-common")
+    return opensearch
+
+
+@pytest.fixture(scope="session", params=["secured"])
+def secured():
+    """
+    A running OpenSearch with the security plugin, for all tests of the session: each takes index names of its own.
+    """
+    try:
+        server = secured_server()
+    except (EmbeddedServerError, MissingDependencyError) as error:
+        if is_required():
+            raise
+        pytest.skip(f"no OpenSearch with the security plugin: {error}")
+    with server:
+        yield server
 
 
 @pytest.fixture

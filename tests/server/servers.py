@@ -8,16 +8,20 @@ import base64
 import json
 import os
 import ssl
+import threading
+import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
-from es_simhash.servers import EmbeddedServer, embedded_server
+from es_simhash.servers import EmbeddedServer
+from tests.servers.plugins import PluginServer
 
 PRODUCTS = ("opensearch", "elasticsearch")
 
@@ -27,6 +31,10 @@ URLS = "ES_SIMHASH_TEST_URLS"
 VERSIONS = "ES_SIMHASH_TEST_VERSIONS"
 # With 1, a server that cannot be had fails the tests that need it; without, they are skipped.
 REQUIRED = "ES_SIMHASH_REQUIRE_SERVERS"
+
+
+# A little more than an embedded server may take to start.
+START_SECONDS = 200
 
 
 class NoServerError(Exception):
@@ -39,12 +47,26 @@ class NoServerError(Exception):
 class Server:
     """
     A running server that tests may use.
+
+    Attributes:
+        pid:
+            Process id of an embedded server, ``None`` for one that was there before.
+        data:
+            Folder of an embedded server.
     """
 
     product: str
     version: str
     url: str
-    embedded: EmbeddedServer | None = None
+    pid: int | None = None
+    data: str | None = None
+
+    @classmethod
+    def of(cls, embedded: EmbeddedServer) -> Server:
+        """
+        Return an embedded server as tests see it.
+        """
+        return cls(embedded.product, embedded.version, embedded.url, embedded.pid, str(embedded.data))
 
     def request(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> Any:
         """
@@ -138,14 +160,14 @@ def is_required() -> bool:
     return os.environ.get(REQUIRED) == "1"
 
 
-@dataclass
 class Servers:
     """
     The servers of one test session: each started, or looked for, when it is first asked for.
     """
 
-    running: dict[str, Server] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._found: dict[str, Server | NoServerError] = {}
+        self._started: list[EmbeddedServer] = []
 
     def get(self, product: str) -> Server:
         """
@@ -154,24 +176,24 @@ class Servers:
         Raises:
             NoServerError: If there is none; asked again, without a second attempt.
         """
-        if product in self.absent:
-            raise NoServerError(self.absent[product])
-        if product not in self.running:
+        if product not in self._found:
             try:
-                self.running[product] = self._find(product)
+                self._found[product] = self._find(product)
             except NoServerError as error:
-                self.absent[product] = str(error)
-                raise
-        return self.running[product]
+                self._found[product] = error
+        found = self._found[product]
+        if isinstance(found, NoServerError):
+            raise found
+        return found
 
     def close(self) -> None:
         """
         Stop the embedded servers.
         """
-        for server in self.running.values():
-            if server.embedded is not None:
-                server.embedded.close()
-        self.running.clear()
+        for server in self._started:
+            server.close()
+        self._started.clear()
+        self._found.clear()
 
     def describe(self, product: str) -> str:
         """
@@ -192,11 +214,71 @@ class Servers:
             if len(found) != 1:
                 raise NoServerError(f"{URLS} names {len(found)} {product} servers: name one")
             return found[0]
+        version = _embedded_version(product)
         try:
-            server = embedded_server(product, version=_embedded_version(product))
+            # The newest OpenSearch has one more module, for tests of search pipelines.
+            is_plain = product != "opensearch" or version is not None
+            server = EmbeddedServer(product, version=version) if is_plain else PluginServer("search-pipeline-common")
+            self._started.append(server)
+            server.start()
         except (EmbeddedServerError, MissingDependencyError) as error:
             raise NoServerError(str(error)) from error
-        return Server(product, server.version, server.url, server)
+        return Server.of(server)
+
+
+class StartedServers(Servers):
+    """
+    The servers of the process that leads parallel test workers: started at once, and written down in *folder*.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._threads = [threading.Thread(target=self._write_down, args=(folder, product)) for product in PRODUCTS]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """
+        Stop the servers, also one that is still starting.
+        """
+        for thread in self._threads:
+            thread.join()
+        super().close()
+
+    def _write_down(self, folder: Path, product: str) -> None:
+        try:
+            answer = {"server": asdict(self.get(product))}
+        except NoServerError as error:
+            answer = {"absent": str(error)}
+        except Exception as error:
+            answer = {"absent": repr(error)}
+            raise
+        finally:
+            partial = folder / f"{product}.partial"
+            partial.write_text(json.dumps(answer), "utf-8")
+            partial.replace(folder / f"{product}.json")
+
+
+class SharedServers(Servers):
+    """
+    The servers of a parallel test worker: those that :class:`StartedServers` wrote down in *folder*.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def _find(self, product: str) -> Server:
+        file = self._folder / f"{product}.json"
+        deadline = time.monotonic() + START_SECONDS
+        while not file.exists():
+            if time.monotonic() > deadline:
+                raise NoServerError(f"{product} did not start within {START_SECONDS} seconds")
+            time.sleep(0.1)
+        answer = json.loads(file.read_text("utf-8"))
+        if "absent" in answer:
+            raise NoServerError(answer["absent"])
+        return Server(**answer["server"])
 
 
 def _embedded_version(product: str) -> str | None:

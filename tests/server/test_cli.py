@@ -489,7 +489,7 @@ def _has_started(server, index):
 
 def test_serve_keeps_its_data(server, tmp_path):
     """A document written to a served server is there after it was stopped and started again."""
-    if server.embedded is None:
+    if server.pid is None:
         pytest.skip("needs the embedded servers")
     command = [*PROGRAM, "serve", "--product", server.product, "--data", str(tmp_path / "data"), "--port", "0"]
     for expected in ([], [{"n": 1}]):

@@ -10,24 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from es_simhash.cli import app
-from es_simhash.errors import EmbeddedServerError, MissingDependencyError
-from tests.server.servers import is_required
-from tests.servers.security import LOGIN, secured_server
+from tests.servers.security import LOGIN
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-
-
-@pytest.fixture(scope="module")
-def secured():
-    """An OpenSearch with the security plugin."""
-    try:
-        server = secured_server()
-    except (EmbeddedServerError, MissingDependencyError) as error:
-        if is_required():
-            raise
-        pytest.skip(f"no secured OpenSearch: {error}")
-    with server:
-        yield server
 
 
 @pytest.fixture

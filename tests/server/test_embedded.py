@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -17,7 +18,6 @@ from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import embedded_server
 from tests.server.servers import Server, is_required, send
 from tests.servers.cluster import embedded_cluster
-from tests.servers.security import secured_server
 
 ENDING_SECONDS = 30
 
@@ -34,29 +34,24 @@ def start(product, **options):
         raise
 
 
-def plain(server):
-    """
-    Return *server* with the plain HTTP of the test helpers.
-    """
-    return Server(server.product, server.version, server.url, server)
-
-
 @pytest.mark.faults
 @pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
 def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
-    """A document that was acknowledged is there after a stop, after a SIGKILL, and for the folder's next server."""
+    """A document that was acknowledged survives a SIGKILL, and a stop, also for the next server of the folder."""
     with start(product, data=tmp_path / "data") as server:
         url = server.url
-        for number, end in enumerate([server.stop, server.kill]):
-            plain(server).request("PUT", f"/kept/_doc/{number}", {"number": number})
-            end()
-            assert not server.is_running()
-            server.start()
-            assert server.url == url
-            assert plain(server).request("GET", f"/kept/_doc/{number}")["_source"] == {"number": number}
+        Server.of(server).request("PUT", "/kept/_doc/1", {"number": 1})
+        server.kill()
+        assert not server.is_running()
+        server.start()
+        assert server.url == url
+        assert Server.of(server).request("GET", "/kept/_doc/1")["_source"] == {"number": 1}
+        Server.of(server).request("PUT", "/kept/_doc/2", {"number": 2})
+        server.stop()
+        assert not server.is_running()
     with start(product, data=tmp_path / "data") as server:
-        plain(server).request("POST", "/kept/_refresh")
-        assert plain(server).request("GET", "/kept/_count")["count"] == 2
+        Server.of(server).request("POST", "/kept/_refresh")
+        assert Server.of(server).request("GET", "/kept/_count")["count"] == 2
 
 
 @pytest.mark.faults
@@ -84,7 +79,7 @@ def test_two_servers_at_once_and_their_settings(opensearch):
     with start("opensearch", settings={"thread_pool.write.queue_size": 1}) as other:
         assert other.url != opensearch.url
         sizes = []
-        for server in (plain(other), opensearch):
+        for server in (Server.of(other), opensearch):
             (node,) = server.request("GET", "/_nodes/thread_pool")["nodes"].values()
             sizes.append(node["thread_pool"]["write"]["queue_size"])
         folder = other.data
@@ -95,9 +90,9 @@ def test_two_servers_at_once_and_their_settings(opensearch):
 
 def test_server_listens_on_loopback_only(server):
     """Every listening socket of an embedded server's process is bound to 127.0.0.1."""
-    if server.embedded is None:
+    if server.pid is None:
         pytest.skip("not an embedded server")
-    sockets = psutil.Process(server.embedded.pid).net_connections(kind="tcp")
+    sockets = psutil.Process(server.pid).net_connections(kind="tcp")
     listening = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
 
@@ -114,51 +109,51 @@ def test_unknown_setting_is_named_on_one_line(product, tmp_path):
 
 def test_taken_port_and_taken_folder_are_refused(opensearch):
     """A port, or a data folder, that a running server has is refused with the cause; the running one is unharmed."""
-    if opensearch.embedded is None:
+    if opensearch.pid is None:
         pytest.skip("not an embedded server")
-    with pytest.raises(EmbeddedServerError, match=f"(?i)bind.*{opensearch.embedded.port}"):
-        start("opensearch", port=opensearch.embedded.port)
+    port = urlsplit(opensearch.url).port
+    with pytest.raises(EmbeddedServerError, match=f"(?i)bind.*{port}"):
+        start("opensearch", port=port)
     with pytest.raises(EmbeddedServerError, match="node lock"):
-        start("opensearch", data=opensearch.embedded.data)
+        start("opensearch", data=opensearch.data)
     assert opensearch.request("GET", "/_cluster/health")["status"] in ("green", "yellow")
 
 
 def test_folder_of_the_other_product_is_refused(opensearch):
     """Elasticsearch does not start on OpenSearch's data, nor anything on a folder with other files."""
-    if opensearch.embedded is None:
+    if opensearch.pid is None:
         pytest.skip("not an embedded server")
-    for product, folder in (("elasticsearch", opensearch.embedded.data), ("opensearch", Path(__file__).parent)):
+    for product, folder in (("elasticsearch", opensearch.data), ("opensearch", Path(__file__).parent)):
         with pytest.raises(InvalidInputError, match="another folder"):
             start(product, data=folder)
 
 
 @pytest.mark.faults
-def test_security_asks_for_login_and_rights():
-    """With the security plugin a wrong password is a 401, and a reader may search but not see the mapping: a 403."""
-    with secured_server() as server:
-        host = f"127.0.0.1:{server.port}"
+def test_security_checks_login_and_rights(secured):
+    """With the security plugin a wrong password is a 401; a reader may search, but reading the mapping is a 403."""
+    host = f"127.0.0.1:{secured.port}"
 
-        def ask(name, password, method, path, body=None):
-            status, _, _ = send(f"https://{name}:{password}@{host}", method, path, body)
-            return status
+    def ask(name, password, method, path, body=None):
+        status, _, _ = send(f"https://{name}:{password}@{host}", method, path, body)
+        return status
 
-        assert server.url == f"https://{host}"
-        assert ask(*server.login, "PUT", "/guarded/_doc/1?refresh=true", {"text": "a"}) == 201
-        assert ask("admin", "wrong", "GET", "/guarded/_search") == 401
-        role = {"index_permissions": [{"index_patterns": ["guarded"], "allowed_actions": ["read"]}]}
-        assert ask(*server.login, "PUT", "/_plugins/_security/api/roles/reader", role) == 201
-        password = "Giraffe-19-Lake"  # noqa: S105
-        user = {"password": password, "opendistro_security_roles": ["reader"]}
-        assert ask(*server.login, "PUT", "/_plugins/_security/api/internalusers/reader", user) == 201
-        assert ask("reader", password, "GET", "/guarded/_search") == 200
-        assert ask("reader", password, "GET", "/guarded/_mapping") == 403
+    assert secured.url == f"https://{host}"
+    assert ask(*secured.login, "PUT", "/plain/_doc/1?refresh=true", {"text": "a"}) == 201
+    assert ask("admin", "wrong", "GET", "/plain/_search") == 401
+    role = {"index_permissions": [{"index_patterns": ["plain"], "allowed_actions": ["read"]}]}
+    assert ask(*secured.login, "PUT", "/_plugins/_security/api/roles/reader", role) == 201
+    password = "Giraffe-19-Lake"  # noqa: S105
+    user = {"password": password, "opendistro_security_roles": ["reader"]}
+    assert ask(*secured.login, "PUT", "/_plugins/_security/api/internalusers/reader", user) == 201
+    assert ask("reader", password, "GET", "/plain/_search") == 200
+    assert ask("reader", password, "GET", "/plain/_mapping") == 403
 
 
 @pytest.mark.faults
 def test_cluster_outlives_a_killed_node():
     """With one replica, searches stay complete when one node of three is killed, and the node can come back."""
     with embedded_cluster("opensearch", nodes=3) as cluster:
-        first, second, third = map(plain, cluster.nodes)
+        first, second, third = map(Server.of, cluster.nodes)
         first.request("PUT", "/spread", {"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
         for number in range(30):
             first.request("PUT", f"/spread/_doc/{number}", {"number": number})

@@ -146,7 +146,7 @@ def test_a_tiny_write_queue():
     """Bulk requests refused with 429 for some of their documents: all are written in the end."""
     settings = {"thread_pool.write.queue_size": 1, "thread_pool.write.size": 1, "node.processors": 1}
     with embedded_server("opensearch", settings=settings) as embedded:
-        server = Server("opensearch", embedded.version, embedded.url, embedded)
+        server = Server.of(embedded)
         shards = {"number_of_shards": 8, "number_of_replicas": 0}
         client = patient_client(server)
         SimHashClient(client).create_index("queue", text_field="body", settings=shards)
@@ -177,7 +177,7 @@ def test_a_data_node_that_goes_and_comes_back(product):
     """Killed in mid-ingest and started again: what is refused is named, nothing is lost or doubled."""
     documents = numbered(texts(2_400, seed=10))
     with embedded_cluster(product, nodes=3) as cluster:
-        server = Server(product, cluster.nodes[0].version, cluster.urls[0], cluster.nodes[0])
+        server = Server.of(cluster.nodes[0])
         client = patient_client(server)
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 2, "number_of_replicas": 1}

@@ -1,10 +1,12 @@
 """Ingest and groups on estates: pipelines, refused canonicals, several indices, one id in two shards."""
 
 import pytest
+from opensearchpy import OpenSearch
 
-from es_simhash import fingerprint, fingerprint_fields
-from tests.server.test_dedup import held, texts
+from es_simhash import SimHashClient, fingerprint, fingerprint_fields
+from tests.server.test_dedup import held, numbered, texts
 from tests.server.test_lookup import ONE_SHARD
+from tests.servers.cluster import embedded_cluster
 
 TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
 # The local Elasticsearch has no processors.
@@ -121,3 +123,20 @@ def test_one_id_in_two_shards(server, index, simhash):
     assert [each.action for each in records] == ["deleted"] * copies
     answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
     assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]
+
+
+def test_segment_replication():
+    """A refresh does not reach replicas there: what was just written is seen all the same."""
+    with embedded_cluster("opensearch", nodes=2) as cluster, OpenSearch(cluster.urls, timeout=60) as client:
+        simhash = SimHashClient(client)
+        settings = {"number_of_shards": 1, "number_of_replicas": 1, "replication.type": "SEGMENT"}
+        for number in range(8):
+            name = f"replicated-{number}"
+            simhash.create_index(name, text_field="body", settings=settings)
+            cluster.await_health("green")
+            documents = numbered(texts(200, seed=number))
+            list(simhash.ingest(name, documents[:100], on_duplicate=None))
+            list(simhash.ingest(name, documents[100:], max_distance=3))
+            report = simhash.reconcile(name)
+            assert (report.documents, report.is_settled) == (200, True)
+            assert simhash.reconcile(name).changed == 0

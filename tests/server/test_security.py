@@ -15,7 +15,6 @@ from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint_fields
 from es_simhash.cli import app
 from tests.server.conftest import Calls
 from tests.server.servers import send
-from tests.servers.security import secured_server
 
 pytestmark = pytest.mark.faults
 
@@ -39,28 +38,27 @@ ROLES = {
 
 
 @pytest.fixture(scope="module")
-def secured():
+def guarded(secured):
     """
-    A server with the security plugin, an index of equal documents, and a user for each of ``ROLES``.
+    The server with the security plugin, with an index of equal documents and a user for each of ``ROLES``.
     """
-    with secured_server() as server:
 
-        def ask(method, path, body):
-            status, answer, _ = send(address(server, *server.login), method, path, body)
-            assert status < 300, answer
+    def ask(method, path, body):
+        status, answer, _ = send(address(secured, *secured.login), method, path, body)
+        assert status < 300, answer
 
-        for name, (cluster, index) in ROLES.items():
-            rights = {"index_patterns": [INDEX], "allowed_actions": index}
-            role = {"cluster_permissions": cluster, "index_permissions": [rights]}
-            ask("PUT", f"/_plugins/_security/api/roles/{name}", role)
-            user = {"password": PASSWORD, "opendistro_security_roles": [name]}
-            ask("PUT", f"/_plugins/_security/api/internalusers/{name}", user)
-        with make_client(server, *server.login) as client:
-            SimHashClient(client).create_index(INDEX, settings={"number_of_shards": 2, "number_of_replicas": 0})
-        lines = [line for n in range(COPIES) for line in ({"index": {"_id": str(n)}}, fingerprint_fields(7))]
-        body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        ask("POST", f"/{INDEX}/_bulk?refresh=true", body)
-        yield server
+    for name, (cluster, index) in ROLES.items():
+        rights = {"index_patterns": [INDEX], "allowed_actions": index}
+        role = {"cluster_permissions": cluster, "index_permissions": [rights]}
+        ask("PUT", f"/_plugins/_security/api/roles/{name}", role)
+        user = {"password": PASSWORD, "opendistro_security_roles": [name]}
+        ask("PUT", f"/_plugins/_security/api/internalusers/{name}", user)
+    with make_client(secured, *secured.login) as client:
+        SimHashClient(client).create_index(INDEX, settings={"number_of_shards": 2, "number_of_replicas": 0})
+    lines = [line for n in range(COPIES) for line in ({"index": {"_id": str(n)}}, fingerprint_fields(7))]
+    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    ask("POST", f"/{INDEX}/_bulk?refresh=true", body)
+    return secured
 
 
 def address(server, name, password):
@@ -81,7 +79,7 @@ def make_client(server, name, password, *, asynchronous=False):
 
 
 @pytest.fixture(params=["sync", "async"])
-def login(request, secured, runner, call):
+def login(request, guarded, runner, call):
     """
     Return a function that logs in with a name, a password and options, and returns a client of ours to be called as
     if it were sync.
@@ -89,11 +87,11 @@ def login(request, secured, runner, call):
     opened = []
 
     async def make(name, password):
-        return make_client(secured, name, password, asynchronous=True)
+        return make_client(guarded, name, password, asynchronous=True)
 
     def log_in(name, password=PASSWORD, **options):
         if request.param == "sync":
-            opened.append(make_client(secured, name, password))
+            opened.append(make_client(guarded, name, password))
             return SimHashClient(opened[-1], **options)
         opened.append(runner.run(make(name, password)))
         return Calls(AsyncSimHashClient(opened[-1], **options), call)
@@ -134,7 +132,7 @@ def test_a_reader_who_may_not_read_mappings_is_told_of_scheme(login):
 @pytest.mark.parametrize(
     ("name", "scheme"), [("reads", "shingles"), ("pages", "shingles"), ("scrolls", "shingles"), ("sees-mappings", None)]
 )
-def test_readers_find_everything_beyond_a_page(login, secured, name, scheme):
+def test_readers_find_everything_beyond_a_page(login, guarded, name, scheme):
     """With a point in time, or a scroll where only that is allowed, every copy is found and nothing stays open."""
     simhash = login(name, scheme=scheme)
     found = simhash.find_near_dups(INDEX, fingerprint=7)
@@ -144,11 +142,11 @@ def test_readers_find_everything_beyond_a_page(login, secured, name, scheme):
     [first, second] = simhash.find_near_dups_many(INDEX, fingerprints=[7, 2**63])
     assert (len(first), len(second)) == (COPIES, 0)
     assert len(list(simhash.stream_near_dups(INDEX, fingerprint=7))) == COPIES
-    assert open_contexts(secured) == 0
+    assert open_contexts(guarded) == 0
 
 
-def open_contexts(secured):
-    _, stats, _ = send(address(secured, *secured.login), "GET", f"/{INDEX}/_stats/search")
+def open_contexts(guarded):
+    _, stats, _ = send(address(guarded, *guarded.login), "GET", f"/{INDEX}/_stats/search")
     return stats["_all"]["total"]["search"]["open_contexts"]
 
 
@@ -192,14 +190,14 @@ def test_a_reader_may_not_write(login):
 
 
 @pytest.fixture
-def run(secured, monkeypatch):
+def run(guarded, monkeypatch):
     """
     Return a function that runs a command line under a login; ``None`` for none.
     """
     for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    monkeypatch.setenv("ES_SIMHASH_URL", secured.url)
-    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(secured.ca_path))
+    monkeypatch.setenv("ES_SIMHASH_URL", guarded.url)
+    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(guarded.ca_path))
 
     def run_as(name, password, *args):
         if name is not None:

@@ -1,25 +1,28 @@
 # Generated from sync_methods/grouping.py by tools/generate_async_client.py: change that file, then run `make client`.
 """
 Methods that write documents with their fingerprints, and that make, read and use groups.
+
+A flow is imported when its method is first called, so that a program that only looks up does not load the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import AsyncBase
 from es_simhash.flows.context import Index, read_index_settings
-from es_simhash.flows.grouping.dedupe import Action, Deduped, dedupe
-from es_simhash.flows.grouping.groups import Group, Pair, groups, pairs
-from es_simhash.flows.grouping.ingest import IdFrom, IngestOptions, Written, ingest
-from es_simhash.flows.grouping.reconcile import Reconciled, check_moment, reconcile
-from es_simhash.index.actions import OnPartial, Problem
-from es_simhash.index.grouping.decide import OnDuplicate
-from es_simhash.index.grouping.rule import GroupingRequest, Rule
 from es_simhash.index.meta import text_fields_of
-from es_simhash.ingest_helper import with_fingerprints
+
+if TYPE_CHECKING:
+    from es_simhash.flows.grouping.dedupe import Action, Deduped
+    from es_simhash.flows.grouping.groups import Group, Pair
+    from es_simhash.flows.grouping.ingest import IdFrom, Written
+    from es_simhash.flows.grouping.reconcile import Reconciled
+    from es_simhash.index.actions import OnPartial, Problem
+    from es_simhash.index.grouping.decide import OnDuplicate
+    from es_simhash.index.grouping.rule import Rule
 
 __all__ = ["AsyncGroupingMethods"]
 
@@ -43,6 +46,8 @@ class AsyncGroupingMethods(AsyncBase):
         This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
         An async client reads the mapping when the first action is read.
         """
+        from es_simhash.ingest_helper import with_fingerprints
+
         return self._convert(
             actions,
             read_index_settings(self._context, index),
@@ -114,6 +119,8 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance.
         """
+        from es_simhash.flows.grouping.ingest import IngestOptions, ingest
+
         options = IngestOptions(
             text_field=text_field,
             on_duplicate=on_duplicate,
@@ -161,6 +168,9 @@ class AsyncGroupingMethods(AsyncBase):
             InvalidInputError: If the index is grouped by another rule, distance or order.
             IncompleteSearchError: If not every document could be looked at.
         """
+        from es_simhash.flows.grouping.reconcile import check_moment, reconcile
+        from es_simhash.index.grouping.rule import GroupingRequest
+
         request = GroupingRequest(rule=rule, max_distance=max_distance, canonical=canonical)
         moment = check_moment(since)
         return await self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run))
@@ -173,6 +183,8 @@ class AsyncGroupingMethods(AsyncBase):
             MappingError: If the index was never grouped.
             IncompleteSearchError: If not every document could be looked at.
         """
+        from es_simhash.flows.grouping.groups import groups
+
         return self._stream(groups(self._context, index))
 
     def pairs(
@@ -196,6 +208,8 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
+        from es_simhash.flows.grouping.groups import pairs
+
         return self._stream(pairs(self._context, index, against, max_distance))
 
     def dedupe(
@@ -228,5 +242,8 @@ class AsyncGroupingMethods(AsyncBase):
             canonical:
                 As for :meth:`reconcile`.
         """
+        from es_simhash.flows.grouping.dedupe import dedupe
+        from es_simhash.index.grouping.rule import GroupingRequest
+
         request = GroupingRequest(rule=rule, max_distance=max_distance, canonical=canonical)
         return self._stream(dedupe(self._context, index, action, request, dry_run=dry_run))

@@ -1,6 +1,8 @@
 # Generated from sync_methods/upkeep.py by tools/generate_async_client.py: change that file, then run `make client`.
 """
 Methods that create, check, fill and clean indices, and that explain their fingerprints.
+
+A flow is imported when its method is first called, so that a program that only looks up does not load the others.
 """
 
 from __future__ import annotations
@@ -11,18 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
-from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
-from es_simhash.flows.upkeep.check import IndexCheck, check_indices
-from es_simhash.flows.upkeep.doctor import diagnose
-from es_simhash.flows.upkeep.explain_documents import explain_documents
-from es_simhash.flows.upkeep.manage import create_index, put_mapping
-from es_simhash.flows.upkeep.progress import BackfillProgress
-from es_simhash.flows.upkeep.remove import Removal, remove_fields
-from es_simhash.flows.upkeep.tune import tune
 from es_simhash.hashing import Scheme
 from es_simhash.index.meta import IndexSettings
 
 if TYPE_CHECKING:
+    from es_simhash.flows.upkeep.check import IndexCheck
+    from es_simhash.flows.upkeep.progress import BackfillProgress
+    from es_simhash.flows.upkeep.remove import Removal
     from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.tuning import Tuning
@@ -66,6 +63,8 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
+        from es_simhash.flows.upkeep.manage import create_index
+
         ours = self._settings(scheme, text_field, max_distance, value=value)
         return await self._run(create_index(self._context, index, ours, mappings, settings))
 
@@ -87,12 +86,16 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
+        from es_simhash.flows.upkeep.manage import put_mapping
+
         return await self._run(put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
 
     async def check(self, index: Index) -> list[IndexCheck]:
         """
         Return, for each index, whether lookups work there and what is wrong; reads only.
         """
+        from es_simhash.flows.upkeep.check import check_indices
+
         return await self._run(check_indices(self._context, index))
 
     async def remove(self, index: Index) -> Removal:
@@ -102,6 +105,8 @@ class AsyncUpkeepMethods(AsyncBase):
         Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
         prefix with a null.
         """
+        from es_simhash.flows.upkeep.remove import remove_fields
+
         return await self._run(remove_fields(self._context, index))
 
     def backfill(
@@ -150,6 +155,8 @@ class AsyncUpkeepMethods(AsyncBase):
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used.
         """
+        from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
+
         options = BackfillOptions(
             text_field=text_field,
             filter=filter,
@@ -181,6 +188,8 @@ class AsyncUpkeepMethods(AsyncBase):
             seed:
                 Chooses the sample.
         """
+        from es_simhash.flows.upkeep.doctor import diagnose
+
         return await self._run(diagnose(self._context, index, sample, text_field, seed))
 
     async def tune(
@@ -212,6 +221,8 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             InvalidInputError: If nothing says which field holds the text, or no document sampled has any.
         """
+        from es_simhash.flows.upkeep.tune import tune
+
         return await self._run(tune(self._context, index, sample, schemes, text_field, seed))
 
     async def explain(
@@ -235,4 +246,6 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text.
         """
+        from es_simhash.flows.upkeep.explain_documents import explain_documents
+
         return await self._run(explain_documents(self._context, index, first, second, text_field, max_changes))

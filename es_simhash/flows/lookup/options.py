@@ -123,10 +123,10 @@ def effective_distance(settings: IndexSettings, options: Options) -> int:
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
     """
-    Return what the server allows queries of *index*, without scripts if documents lack the field that scripts read.
+    Return what the server allows queries of *index*; no scripts if the field that they read may be missing or rounded.
     """
     limits = context.limits(index)
-    return limits if settings.value else replace(limits, scripts=False)
+    return limits if settings.allows_scripts else replace(limits, scripts=False)
 
 
 def check_complete(answer: NearDups, options: Options) -> NearDups:

@@ -23,10 +23,10 @@ from es_simhash.flows.transfer.conditional_write import Place, place_of, rewrite
 from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
-from es_simhash.flows.upkeep.judge import Judge, Judgement
+from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
 from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
-from es_simhash.flows.upkeep.targets import find_targets, record_text_fields, scheme_of
+from es_simhash.flows.upkeep.targets import find_targets, record_strings, record_text_fields, scheme_of
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.operations import Operation
 from es_simhash.index.query import check_filter
@@ -95,6 +95,8 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     same = len({tuple(each) for each in fields.values()}) == 1
     purpose = {
         "prefix": context.prefix,
+        # A checkpoint of an earlier version passes over documents that hold numbers.
+        "value": "string",
         "scheme": scheme.to_dict(),
         "text_fields": next(iter(fields.values())) if same else fields,
     }
@@ -132,7 +134,10 @@ class _Backfill:
         ledger.total = (yield Call("count", {"index": self._index, "body": {"query": query}}))["count"]
         self._began = yield Compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
-        yield from self._pass({**body, "_source": self._judge.source}, options.page, self._take_first)
+        # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
+        marked = {"bool": {"filter": [query], "should": [not_indexed_query(self._context.prefix)]}}
+        first = {**body, "query": marked, "_source": self._judge.source}
+        yield from self._pass(first, options.page, self._take_first)
         self._refuse_unseen()
         for _ in range(0 if options.dry_run else options.passes):
             before = ledger.work
@@ -145,6 +150,7 @@ class _Backfill:
         ledger.end()
         if not options.dry_run:
             yield from refresh(self._index)
+            yield from self._record_strings()
         yield Emit(self._report(is_done=True))
 
     def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
@@ -218,6 +224,12 @@ class _Backfill:
             if not self._options.dry_run:
                 target = self._judge.targets[name]
                 self._judge.targets[name] = yield from record_text_fields(self._context, name, target)
+
+    def _record_strings(self) -> Flow[None]:
+        """Record where every document now holds the signed copy as a string."""
+        for name, target in self._judge.targets.items():
+            if target.holds_numbers and not self._options.filter and name not in self._ledger.failed_indices:
+                yield from record_strings(self._context, name, target)
 
     def _refuse_unseen(self) -> None:
         """Refuse a text field that no document has; an index without documents proves nothing."""

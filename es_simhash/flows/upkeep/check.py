@@ -14,7 +14,7 @@ from es_simhash.errors import SimHashError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.flows.upkeep.manage import read_mappings
-from es_simhash.index.faults import Fault, find_faults
+from es_simhash.index.faults import Fault, find_faults, find_source_faults
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings, read_settings
 
@@ -72,6 +72,7 @@ def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
 def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
     settings, faults = judge_mapping(context, mapping)
     ready = not faults
+    faults += find_source_faults(mapping)
     documents = fingerprinted = 0
     try:
         documents = (yield Call("count", {"index": name}))["count"]

@@ -55,9 +55,16 @@ def diagnose(
     ]
     if faults or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
+    partial = [
+        Finding("warning", "mapping", f"{each.index}: {fault}", fault.advice)
+        for each in checks
+        for fault in each.faults
+        if fault.kind in ("no_source", "partial_source")
+    ]
     settings = yield from read_index_settings(context, index)
     fields = check_text_fields(text_field) if text_field else settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
+    findings += partial
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]

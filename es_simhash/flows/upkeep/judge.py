@@ -15,12 +15,24 @@ from es_simhash.flows.transfer.conditional_write import Place, place_of
 from es_simhash.flows.upkeep.targets import Target
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.documents import read_text
-from es_simhash.index.fields import fingerprint_fields
+from es_simhash.index.fields import OWNED, fingerprint_fields
+from es_simhash.index.mapping import NEEDED_FIELDS
 from es_simhash.index.operations import Failure, Operation
 
-__all__ = ["Document", "Judge", "Judgement", "change_of"]
+__all__ = ["Document", "Judge", "Judgement", "change_of", "not_indexed_query"]
 
 Document = Mapping[str, Any]
+
+NOT_INDEXED = "es_simhash_not_indexed"
+"""Name of the query that matches documents without one of the fields that lookups read."""
+
+
+def not_indexed_query(prefix: str) -> dict[str, Any]:
+    """
+    Return the query named :data:`NOT_INDEXED`.
+    """
+    every = [{"exists": {"field": f"{prefix}.{name}"}} for name in NEEDED_FIELDS]
+    return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +147,18 @@ class Judge:
     def _compare(self, document: Document, fingerprint: int | None, at: str) -> Judgement:
         wanted: dict[str, Any] = {}
         if fingerprint is not None:
-            value = self.targets[document["_index"]].settings.value
-            wanted = fingerprint_fields(fingerprint, prefix=self._prefix, value=value)[self._prefix]
+            target = self.targets[document["_index"]]
+            wanted = fingerprint_fields(fingerprint, prefix=self._prefix, value=target.settings.value)[self._prefix]
+            if target.is_synthetic and "value" in wanted:
+                wanted["value"] = int(wanted["value"])
         change, is_stale = change_of(document["_source"], wanted, prefix=self._prefix, at=at)
+        body: dict[str, Any] = {"doc": change}
+        if change is None and wanted and NOT_INDEXED in document.get("matched_queries", ()):
+            # It was written before the mapping had our fields: _source has them, but no lookup finds it.
+            body = {"doc": {self._prefix: wanted}, "detect_noop": False}
         place = place_of(document)
-        operation = None if change is None else Operation("update", place.header(document), {"doc": change})
-        return Judgement(
-            place, self.key_of(document), operation, is_stale=is_stale and change is not None, is_empty=not wanted
-        )
+        operation = None if body["doc"] is None else Operation("update", place.header(document), body)
+        return Judgement(place, self.key_of(document), operation, is_stale=is_stale, is_empty=not wanted)
 
 
 def change_of(
@@ -167,13 +183,22 @@ def change_of(
     """
     held = source.get(prefix)
     ours = held if isinstance(held, Mapping) else {}
-    is_ours = "fingerprint" in ours
+    # An update cannot take a key out; a null in its place is indexed as nothing.
+    dotted: dict[str, Any] = {key: None for name in OWNED if source.get(key := f"{prefix}.{name}") is not None}
+    is_ours = ours.get("fingerprint") is not None or f"{prefix}.fingerprint" in dotted
     if not wanted:
-        return ({prefix: None} if is_ours else None), is_ours
-    if all(ours.get(name) == value for name, value in wanted.items()):
+        # Only what is there is taken out: a null that is new would be one more key in the user's document.
+        nested = {prefix: None} if "fingerprint" in ours else {}
+        return (nested | dotted) or None, is_ours
+    is_same = all(ours.get(name) == value for name, value in wanted.items()) and (
+        "value" in wanted or ours.get("value") is None
+    )
+    if is_same and not dotted:
         return None, False
-    grouped = {"at": at} if ours.get("group") else {}
-    return {prefix: {**wanted, **grouped}}, is_ours
+    grouped = {"at": at} if ours.get("group") or source.get(f"{prefix}.group") else {}
+    unwanted = {} if "value" in wanted or ours.get("value") is None else {"value": None}
+    changed = {} if is_same else {prefix: {**wanted, **unwanted, **grouped}}
+    return changed | dotted, is_ours and not is_same
 
 
 def _holds(source: Mapping[str, Any], field: str) -> bool:

@@ -30,6 +30,8 @@ class Ledger:
     Attributes:
         total, seen, changed:
             As in :class:`BackfillProgress`.
+        failed_indices:
+            Indices with documents that could not be read or written.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
@@ -38,6 +40,7 @@ class Ledger:
         self._checkpoint = checkpoint
         self._stale = self._empty = self._failed = 0
         self._failures: list[Failure] = []
+        self.failed_indices: set[str] = set()
         # Documents that others kept changing, or that the server could not read, in the pass under way.
         self._left: list[Failure] = []
 
@@ -133,6 +136,7 @@ class Ledger:
     def _fail(self, failure: Failure, key: int | None = None) -> None:
         self._failed += 1
         self._failures.append(failure)
+        self.failed_indices.add(failure.index)
         if key is not None:
             # Not kept in the file: a later run tries this version again.
             self._checkpoint.add([key], keep=False)

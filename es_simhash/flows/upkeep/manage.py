@@ -6,6 +6,7 @@ Mappings are built in ``index.mapping`` and judged in ``index.faults``; the orde
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,9 +15,11 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
-from es_simhash.index.faults import find_faults, mapping_error
-from es_simhash.index.mapping import mapping_of
+from es_simhash.index.faults import find_faults, find_source_faults, mapping_error
+from es_simhash.index.mapping import has_synthetic_source, mapping_of
 from es_simhash.index.meta import IndexSettings, build_settings, merge_meta, read_settings
+
+logger = logging.getLogger("es_simhash")
 
 __all__ = ["create_index", "put_mapping", "read_mappings"]
 
@@ -33,12 +36,19 @@ def create_index(
 
     Raises:
         InvalidInputError: If the mappings given already have a field with the name of our prefix.
+
+    Logs a warning if the ``_source`` of the mappings given leaves fields out: such an index can be filled and searched,
+    but its documents cannot be updated without a loss.
     """
     if not isinstance(index, str):
         raise TypeError(f"index must be a name, not {type(index).__name__}")
     check_index(index)
-    ours = mapping_of(settings, prefix=context.prefix)
     theirs = dict(mappings or {})
+    if has_synthetic_source(theirs, index_settings or {}):
+        settings = replace(settings, value_type="number")
+    for fault in find_source_faults(theirs):
+        logger.warning("index %r: %s: backfill, reconcile, dedupe and remove will refuse it", index, fault)
+    ours = mapping_of(settings, prefix=context.prefix)
     properties = dict(theirs.get("properties") or {})
     if context.prefix in properties:
         raise InvalidInputError(f"the mappings given already have a field {context.prefix!r}: choose another prefix")
@@ -87,12 +97,20 @@ def put_mapping(
             max_distance=recorded.max_distance if recorded and max_distance is None else max_distance,
             value=recorded.value if recorded and value is None else value is not False,
         )
-        settings = replace(given, extra=recorded.extra) if recorded else given
+        # Documents that are there already may hold numbers, which a backfill makes strings of.
+        is_old = recorded.value and not recorded.allows_scripts if recorded else context.prefix in _properties(mapping)
+        settings = replace(
+            given, extra=recorded.extra if recorded else None, value_type="number" if is_old else "string"
+        )
         bodies[name] = mapping_body(mapping, settings, prefix=context.prefix)
     for name, body in bodies.items():
         yield Call("put_mapping", {"index": name, "body": body})
     context.forget()
     return sorted(mappings)
+
+
+def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping.get("properties") or {}
 
 
 def mapping_body(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:

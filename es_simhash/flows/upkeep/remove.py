@@ -16,6 +16,8 @@ from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import read_mappings
+from es_simhash.index.faults import refuse_updates
+from es_simhash.index.fields import GROUPED, OWNED
 from es_simhash.index.meta import merge_meta
 from es_simhash.index.operations import Failure, Operation, Outcome
 
@@ -50,12 +52,14 @@ def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[
     ``_source`` keeps the prefix with a null.
 
     Raises:
+        MappingError: If an index keeps only a part of ``_source``: an update would lose the rest.
         IncompleteSearchError: If not every document could be looked at; ``_meta`` is then left as it is.
     """
     mappings = yield from read_mappings(index)
+    refuse_updates(mappings)
     names = list(mappings)
     clearing = _Clearing(context.prefix)
-    body = {"query": {"exists": {"field": context.prefix}}, "_source": False}
+    body = {"query": {"exists": {"field": context.prefix}}, "_source": [context.prefix, f"{context.prefix}.*"]}
     yield from refresh(names)
     check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
@@ -99,7 +103,10 @@ def _clear_operation(hit: Mapping[str, Any], prefix: str, *, script: bool) -> Op
     header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
     if "_routing" in hit:
         header["routing"] = hit["_routing"]
+    dotted = [f"{prefix}.{name}" for name in (*OWNED, *GROUPED)]
     if not script:
-        return Operation("update", header, {"doc": {prefix: None}})
-    source = "ctx._source.remove(params.prefix)"
-    return Operation("update", header, {"script": {"lang": "painless", "source": source, "params": {"prefix": prefix}}})
+        found = hit.get("_source") or {}
+        return Operation("update", header, {"doc": {key: None for key in (prefix, *dotted) if key in found}})
+    source = "for (name in params.names) { ctx._source.remove(name) }"
+    params = {"names": [prefix, *dotted]}
+    return Operation("update", header, {"script": {"lang": "painless", "source": source, "params": params}})

@@ -6,21 +6,24 @@ Adds our fields to indices that lack them, and records a text field once a docum
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
-from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.upkeep.manage import mapping_body, read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.mapping import may_hold
+from es_simhash.index.mapping import has_synthetic_source, may_hold
 from es_simhash.index.meta import IndexSettings, check_text_fields, text_fields_of
 
-__all__ = ["Target", "find_targets", "record_text_fields", "scheme_of"]
+logger = logging.getLogger("es_simhash")
+
+__all__ = ["Target", "find_targets", "record_strings", "record_text_fields", "scheme_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,19 @@ class Target:
             The fields that the text comes from.
         uuid:
             Identifies the index: one that is deleted and created again has another.
+        is_synthetic:
+            Whether ``_source`` is put together from the other fields, so that it shows numbers as numbers.
     """
 
     settings: IndexSettings
     text_fields: tuple[str, ...]
     uuid: str
+    is_synthetic: bool = False
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether documents may hold the signed copy as a number, which is to become a string."""
+        return self.settings.value and not self.settings.allows_scripts and not self.is_synthetic
 
     @property
     def is_recorded(self) -> bool:
@@ -74,14 +85,31 @@ def find_targets(
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
     _refuse_impossible(resolved, every, names)
     answer = yield from ask(Call("get_settings", {"index": index}))
-    uuids = {name: each["settings"]["index"]["uuid"] for name, each in answer.items()}
+    targets = {}
+    for name in sorted(every):
+        found = answer[name]["settings"]
+        is_synthetic = has_synthetic_source(resolved.mappings[name], found)
+        targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
     if not dry_run:
-        for name in lacking:
-            body = mapping_body(resolved.mappings[name], every[name], prefix=context.prefix)
+        yield from _add_fields(context, resolved, targets, lacking)
+    return targets
+
+
+def _add_fields(
+    context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
+) -> Flow[None]:
+    """Add our fields to the indices *lacking* them, and have a field of numbers take strings, where that is allowed."""
+    for name, target in targets.items():
+        if name not in lacking and not target.holds_numbers:
+            continue
+        body = mapping_body(resolved.mappings[name], target.settings, prefix=context.prefix)
+        try:
             yield Call("put_mapping", {"index": name, "body": body})
-        if lacking:
-            context.forget()
-    return {name: Target(every[name], names[name], uuids.get(name, name)) for name in sorted(every)}
+        except Exception as error:
+            # Unless the index forbids coercion, strings are taken all the same.
+            if name in lacking or status_of(error) not in (401, 403):
+                raise
+        context.forget()
 
 
 def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
@@ -96,7 +124,9 @@ def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
     """Return the settings of an index that has none: those of the indices beside it, without their text fields."""
     if resolved.each:
         return replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=())
-    return context.assumed_settings() or IndexSettings(get_scheme(DEFAULT_SCHEME))
+    is_mapped = bool(resolved.faults)  # with fields of ours, whose documents may hold numbers
+    scheme = get_scheme(context.wanted or DEFAULT_SCHEME)
+    return IndexSettings(scheme, value_type="number" if is_mapped else "string")
 
 
 def _text_fields(
@@ -135,7 +165,25 @@ def record_text_fields(context: Context, name: str, target: Target) -> Flow[Targ
     """
     Record the text fields of *target* in the mapping of index *name*; return the target as it is then.
     """
-    settings = replace(target.settings, text_fields=target.text_fields)
+    return _record(context, name, target, replace(target.settings, text_fields=target.text_fields))
+
+
+def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
+    """
+    Record that every document of index *name* holds the signed copy as a string, so that scripts may read it.
+
+    A user who may not change the mapping gets a warning in the log: lookups stay exact, and go without scripts.
+    """
+    try:
+        return (yield from _record(context, name, target, replace(target.settings, value_type="string")))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        logger.warning("the mapping of %r could not be changed, so lookups there go without scripts: %s", name, error)
+        return target
+
+
+def _record(context: Context, name: str, target: Target, settings: IndexSettings) -> Flow[Target]:
     mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
     body = mapping_body(mapping, settings, prefix=context.prefix)
     yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
