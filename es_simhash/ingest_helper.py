@@ -16,7 +16,7 @@ from typing import Any, overload
 from es_simhash.errors import InvalidInputError, WorkerError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
-from es_simhash.index.actions import ActionRules, OnPartial, Prepared, Problem, prepare_action
+from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, Problem, prepare_action, with_id
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
 from es_simhash.index.meta import check_text_fields
 
@@ -41,6 +41,7 @@ def with_fingerprints(
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
     ahead: bool = ...,
+    id_from: IdFrom = ...,
 ) -> AsyncIterator[Any]: ...
 @overload
 def with_fingerprints(
@@ -54,6 +55,7 @@ def with_fingerprints(
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
     ahead: bool = ...,
+    id_from: IdFrom = ...,
 ) -> Iterator[Any]: ...
 def with_fingerprints(
     actions: Iterable[Any] | AsyncIterable[Any],
@@ -66,6 +68,7 @@ def with_fingerprints(
     on_problem: Callable[[Problem], object] | None = None,
     workers: int | None = None,
     ahead: bool = True,
+    id_from: IdFrom = None,
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
     Return an iterator over *actions* in which each document carries the fingerprint of its text.
@@ -101,14 +104,17 @@ def with_fingerprints(
         ahead:
             Whether a thread computes the fingerprints of the next 500 actions while the bulk helper waits for its
             server. ``False`` reads no further than is asked for: for a source that may pause for long.
+        id_from:
+            ``"random"`` gives an ``_id`` to each document that has none, so that a request which the client sends again
+            cannot write it twice; see :meth:`SimHashClient.with_fingerprints`. ``None`` leaves that to the server.
 
     Returns:
         An iterator (an async iterator for an async iterable) of as many actions, in the same order.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If the scheme, a field name, the prefix, on_partial or workers cannot be used. Never for a
-            document.
+        InvalidInputError: If the scheme, a field name, the prefix, on_partial, workers or id_from cannot be used.
+            Never for a document.
         WorkerError: While iterating, if a process ended before its work was done.
 
     Examples:
@@ -119,6 +125,8 @@ def with_fingerprints(
     """
     if on_partial not in ("clear", "pass"):
         raise InvalidInputError(f"on_partial {shorten(on_partial)} is not known: give 'clear' or 'pass'")
+    if id_from not in (None, "random"):
+        raise InvalidInputError(f"id_from {shorten(id_from)} is not known: give 'random' or None")
     check_workers(workers)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
@@ -127,7 +135,7 @@ def with_fingerprints(
     if isinstance(actions, (str, bytes, Mapping)) or not (is_async or isinstance(actions, Iterable)):
         raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
     pool = FingerprintPool(chosen, workers=workers, thread=ahead)
-    batcher = _Batcher(rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem)
+    batcher = _Batcher(rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem, id_from=id_from)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
@@ -150,12 +158,14 @@ class _Batcher:
         scheme: Scheme,
         value: bool,
         on_problem: Callable[[Problem], object] | None,
+        id_from: IdFrom,
     ) -> None:
         self._rules = rules
         self._pool = pool
         self._scheme = scheme
         self._value = value
         self._on_problem = on_problem
+        self._has_ids = id_from is not None
         self._position = 0
         self._batch: list[tuple[int, Prepared]] = []
         self._characters = 0
@@ -238,7 +248,8 @@ class _Batcher:
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
             found = [self._compute_one(position, each, text) for position, each in begun.batch for text in each.texts]
         fields = iter([fingerprint_fields(each, prefix=self._rules.prefix, value=self._value) for each in found])
-        return [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
+        finished = [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
+        return list(map(with_id, finished)) if self._has_ids else finished
 
     def _compute_one(self, position: int, prepared: Prepared, text: str) -> int | None:
         try:

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, SchemeError, SimHashError, shorten
+from es_simhash.errors import IncompleteSearchError, MappingError, SchemeError, SimHashError, shorten
 from es_simhash.flows.protocol import error_text, status_of
 
 __all__ = ["describe"]
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 _LONGEST = 500
+_MAPPING_COMMANDS = (
+    "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --text-field FIELD adds the fields, "
+    "es-simhash backfill INDEX the fingerprints"
+)
 _READ_MAPPING = "indices:admin/mappings/get"
 
 # A word of a client's message about a connection, and what it means in plain words.
@@ -60,6 +64,8 @@ def _describe(error: BaseException, server: str) -> str:
             f"scheme {error.scheme} needs the {error.missing_file} with digest sha256:{error.digest}: pass --{option} "
             "PATH with that file"
         )
+    if isinstance(error, MappingError) and error.problems:
+        return f"{error} (on the command line: {_MAPPING_COMMANDS})"
     if isinstance(error, SimHashError):
         return str(error)
     if any(cls.__module__.partition(".")[0] in _CLIENT_MODULES for cls in type(error).__mro__):
@@ -124,16 +130,24 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the type and reason that the server gave, where it gave any."""
+    """Return the reasons that the server gave, where it gave any."""
     body: Any = getattr(error, "body", None)
     if body is None:
         body = getattr(error, "info", None)
-    details = body.get("error") if isinstance(body, Mapping) else body
+    details = body.get("error") or _shard_failure(body) if isinstance(body, Mapping) else body
     if isinstance(details, Mapping):
         causes = [details, *(details.get("root_cause") or [])[:1]]
         said = [f"{cause.get('reason')}" for cause in causes if isinstance(cause, Mapping) and cause.get("reason")]
         return "; ".join(dict.fromkeys(said)) or str(details.get("type"))
     return str(details or error)
+
+
+def _shard_failure(body: Mapping[str, Any]) -> Any:
+    """Return the first failure of a shard; a refresh reports a refusal there."""
+    shards = body.get("_shards")
+    failures = shards.get("failures") if isinstance(shards, Mapping) else None
+    first = failures[0] if isinstance(failures, list) and failures else None
+    return first.get("reason") if isinstance(first, Mapping) else None
 
 
 def _cause(error: BaseException) -> str:

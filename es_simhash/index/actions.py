@@ -7,8 +7,11 @@ here, and nothing given is changed. ``ingest_helper`` reads many actions and com
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,8 +19,9 @@ from typing import Any, Literal
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.documents import carries, read_text, with_fields
 
-__all__ = ["ActionRules", "OnPartial", "Prepared", "Problem", "prepare_action"]
+__all__ = ["ActionRules", "IdFrom", "OnPartial", "Prepared", "Problem", "new_id", "prepare_action", "with_id"]
 
+IdFrom = Literal["random"] | None
 OnPartial = Literal["clear", "pass"]
 _Place = Callable[[Sequence[dict[str, Any]]], Any]
 
@@ -226,3 +230,26 @@ def begins_with_function(source: str) -> bool:
         False
     """
     return _BEGINS_WITH_FUNCTION.match(_STRING_OR_COMMENT.sub(lambda found: found[1] or " ", source)) is not None
+
+
+def with_id(action: Any) -> Any:
+    """
+    Return *action* with a new ``_id`` if it writes a whole document and has none; any other as it is.
+
+    Examples:
+        >>> len(with_id({"body": "a text"})["_id"]), with_id({"_id": "1"}), with_id({"_op_type": "delete"})
+        (20, {'_id': '1'}, {'_op_type': 'delete'})
+    """
+    if not isinstance(action, Mapping) or action.get("_op_type", "index") not in ("index", "create"):
+        return action
+    return action if action.get("_id") is not None else {**action, "_id": new_id()}
+
+
+def new_id() -> str:
+    """
+    Return an id that no other document has, 20 characters long.
+
+    It begins with the time, so that a server finds out quickly that an index has no such document yet.
+    """
+    milliseconds = time.time_ns() // 1_000_000
+    return base64.urlsafe_b64encode(milliseconds.to_bytes(6, "big") + secrets.token_bytes(9)).decode("ascii")

@@ -72,6 +72,18 @@ def test_links_lead_somewhere(name):
         assert (ROOT / name).parent.joinpath(target).exists(), target
 
 
+def test_the_promises_name_tests_that_exist():
+    """Each promise has tests, and each test named is there."""
+    text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| covers")]
+    assert len(rows) > 25
+    assert [row for row in rows if "`tests/" not in row] == []
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
+    for path, name in named:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"def {name}\(", source) if name else source, f"{path}::{name}"
+
+
 def test_the_architecture_names_files_that_exist():
     """Each file and folder in backticks is there, in the package or in the checkout."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

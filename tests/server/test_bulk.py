@@ -8,6 +8,7 @@ import pytest
 
 from es_simhash import SimHashClient, to_hex, with_fingerprints
 from es_simhash.hashing import fingerprint
+from tests.estates.wire import Wire
 from tests.server.conftest import make_client
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -36,6 +37,23 @@ def test_the_sync_helpers_take_it(server, index, sync_client, name):
     outcome = getattr(helpers_of(sync_client), name)(sync_client, simhash.with_fingerprints(index, actions))
     assert len(list(outcome)) == (2 if name == "bulk" else 30)
     assert stored(server, index, "7")["fingerprint"] == hex_of(f"{TEXT} 7")
+
+
+@pytest.mark.parametrize("fault", ["lost", "503 after the work"])
+@pytest.mark.parametrize("id_from", [None, "random"])
+def test_a_request_that_the_client_sends_again(server, index, fault, id_from):
+    """Documents without an id are written twice by it; with ids made beforehand each is written once."""
+    wire = Wire(script={("bulk", 0): fault})
+    client = make_client(server, **wire.options(server.product))
+    try:
+        simhash = SimHashClient(client)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        actions = simhash.with_fingerprints(index, [{"body": TEXT}, {"body": OTHER}], id_from=id_from)
+        assert helpers_of(client).bulk(client, actions, index=index, refresh=True) == (2, [])
+        assert wire.log
+        assert len(simhash.find_near_dups(index, TEXT)) == (2 if id_from is None else 1)
+    finally:
+        client.close()
 
 
 def test_the_async_helper_takes_it(server, index, async_client, runner):

@@ -226,6 +226,27 @@ class TestUpdates:
         assert "left as it was" in problems[0].reason
 
 
+def test_ids_for_documents_without():
+    """Documents get an id of their own, wherever it stands; those that have one, updates and deletes are left alone."""
+    given = [
+        {"body": TEXT},
+        {"_op_type": "create", "_index": "i", "_source": {"body": TEXT}},
+        {"_id": None, "body": 7},
+        json.dumps({"body": TEXT}),
+        {"_id": "mine", "body": TEXT},
+        {"_id": 0, "body": TEXT},
+        {"_op_type": "update", "doc": {"n": 1}},
+        {"_op_type": "delete"},
+        "no document",
+    ]
+    plain = helped(*given, on_problem=lambda _: None)
+    found = helped(*given, on_problem=lambda _: None, id_from="random")
+    ids = [each["_id"] for each in found[:4]]
+    assert len(set(ids)) == 4
+    assert [{**each, "_id": id_} for each, id_ in zip(plain[:4], ids, strict=True)] == found[:4]
+    assert found[4:] == plain[4:]
+
+
 def test_order_and_number_survive_any_batching():
     """More documents than a batch, of mixed kinds, come out one for one and in order."""
     actions = [
@@ -284,6 +305,7 @@ def test_an_async_source_gives_an_async_iterator():
         ({"text_field": "body", "prefix": "a.b"}, InvalidInputError, "without dots"),
         ({"text_field": "body", "prefix": "it's"}, InvalidInputError, "prefix"),
         ({"text_field": "body", "on_partial": "guess"}, InvalidInputError, "guess"),
+        ({"text_field": "body", "id_from": "content"}, InvalidInputError, "id_from"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_read(options, error, words):

@@ -13,8 +13,19 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_table, warn
+from es_simhash.index.faults import FaultKind
 
 NOT_READY = 1
+
+# The advice of a fault names methods of the library; these kinds have a command.
+_ADD = "add the fields with es-simhash create INDEX --existing --text-field FIELD"
+_ADVICE: dict[FaultKind, str] = {
+    "not_mapped": f"{_ADD}, then run es-simhash backfill INDEX",
+    "no_scheme": _ADD,
+    "bad_record": "write the record again with es-simhash create INDEX --existing",
+    "other_scheme": "leave --scheme out to use the scheme of the index, or use another --prefix",
+    "without_fingerprint": "run es-simhash backfill INDEX (texts without features have no fingerprint)",
+}
 
 EXAMPLES = [
     "es-simhash check news",
@@ -55,6 +66,6 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
             ],
         )
         for each in checks:
-            for problem in each.problems:
-                warn(f"{each.index}: {problem}")
+            for fault in each.faults:
+                warn(f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}")
     return 0 if all(each.ready for each in checks) else NOT_READY

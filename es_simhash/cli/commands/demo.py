@@ -183,6 +183,7 @@ export ES_SIMHASH_URL=http://localhost:9200
 {program} check my-index
 
 # in Python, with your own client
+from opensearchpy import helpers  # or from elasticsearch
 from es_simhash import SimHashClient
 simhash = SimHashClient(client)  # an Elasticsearch(...) or OpenSearch(...)
 simhash.create_index("my-index", text_field="body", max_distance={max_distance})

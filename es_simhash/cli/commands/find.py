@@ -113,7 +113,7 @@ def command(
             else:
                 found = connection.simhash.find_near_dups(index, content, **lookup)
         except IncompleteSearchError as failure:
-            if failure.results is not None:
+            if failure.results is not None and (as_json or failure.results):
                 print_near_dups(failure.results, as_json=as_json)
             raise
     print_near_dups(found, as_json=as_json)

@@ -18,9 +18,9 @@ from es_simhash.index.meta import text_fields_of
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.dedupe import Action, Deduped
     from es_simhash.flows.grouping.groups import Group, Pair
-    from es_simhash.flows.grouping.ingest import IdFrom, Written
+    from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, Written
     from es_simhash.flows.grouping.reconcile import Reconciled
-    from es_simhash.index.actions import OnPartial, Problem
+    from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
     from es_simhash.index.grouping.rule import Rule
 
@@ -39,12 +39,19 @@ class AsyncGroupingMethods(AsyncBase):
         on_partial: OnPartial = "clear",
         on_problem: Callable[[Problem], object] | None = None,
         workers: int | None = None,
+        id_from: IdFrom = None,
     ) -> AsyncIterator[Any]:
         """
         Iterate over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
 
         This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
         An async client reads the mapping when the first action is read.
+
+        Both clients send a bulk request again, by themselves, after a broken connection or a 502, 503 or 504, and
+        elasticsearch's also after a 429. The server may have done the work of the first one; then a document without
+        ``_id`` is written twice. ``id_from="random"`` prevents that: each such document gets an ``_id`` before it is
+        sent. With ``_op_type`` ``create`` the second request then reports a conflict (409) for a document that is
+        written. :meth:`ingest` always gives ids.
         """
         from es_simhash.ingest_helper import with_fingerprints
 
@@ -60,6 +67,7 @@ class AsyncGroupingMethods(AsyncBase):
                 on_partial=on_partial,
                 on_problem=on_problem,
                 workers=workers,
+                id_from=id_from,
             ),
         )
 
@@ -73,7 +81,7 @@ class AsyncGroupingMethods(AsyncBase):
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: str | None = None,
-        id_from: IdFrom = None,
+        id_from: IngestIdFrom = None,
         on_partial: OnPartial = "clear",
         workers: int | None = None,
     ) -> AsyncGenerator[Written, None]:

@@ -7,18 +7,16 @@ fingerprints.
 
 from __future__ import annotations
 
-import base64
-import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.flows.transfer.retry import Patience, is_passing
+from es_simhash.index.actions import new_id
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
-__all__ = ["Bulk", "new_id", "send_bulk", "to_operation"]
+__all__ = ["Bulk", "send_bulk", "to_operation"]
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
@@ -74,16 +72,6 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
     if kind == "delete":
         return Operation(kind, header)
     return Operation(kind, header, rest.get("_source", rest))
-
-
-def new_id() -> str:
-    """
-    Return an id that no other document has, 20 characters long.
-
-    It begins with the time, so that a server finds out quickly that an index has no such document yet.
-    """
-    milliseconds = time.time_ns() // 1_000_000
-    return base64.urlsafe_b64encode(milliseconds.to_bytes(6, "big") + secrets.token_bytes(9)).decode("ascii")
 
 
 class Bulk:
