@@ -22,6 +22,7 @@ _COMMON = {
     "clear_scroll": "clear_scroll",
     "count": "count",
     "create_index": "indices.create",
+    "get_alias": "indices.get_alias",
     "get_mapping": "indices.get_mapping",
     "get_settings": "indices.get_settings",
     "mget": "mget",

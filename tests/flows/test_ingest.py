@@ -236,6 +236,25 @@ def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
         assert store.source("a0")["simhash"]["duplicate_of"] in (None, "d0")
 
 
+@ways
+def test_lookups_that_fail_for_good_lose_no_report(way):
+    """The lookups of a batch go out while the batch before it is written: that one is reported first."""
+
+    class Failing(Store):
+        asked = 0
+
+        def msearch(self, body):
+            self.asked += 1
+            return ServerError(500) if self.asked > 1 else super().msearch(body)
+
+    store = Failing({id_: each["source"] for id_, each in filled().docs.items()})
+    run = run_ingest(store, way, cancel_at=10_000)
+    assert isinstance(run.error, ServerError)
+    written = {id_ for id_ in NEW if id_ in store.docs}
+    assert written <= {each.id for each in run.emitted}
+    assert_told_truly(run, store)
+
+
 def test_a_source_that_breaks_is_told_last():
     """What it gave before is written and reported."""
 

@@ -3,9 +3,10 @@
 import pytest
 from opensearchpy import OpenSearch
 
-from es_simhash import SimHashClient, fingerprint, fingerprint_fields
+from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
+from tests.server.batches import ingest_in_batches
 from tests.server.test_dedup import held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD
+from tests.server.test_lookup import ONE_SHARD, send_lines
 from tests.servers.cluster import embedded_cluster
 
 TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
@@ -130,7 +131,7 @@ def test_segment_replication():
     with embedded_cluster("opensearch", nodes=2) as cluster, OpenSearch(cluster.urls, timeout=60) as client:
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 1, "number_of_replicas": 1, "replication.type": "SEGMENT"}
-        for number in range(8):
+        for number in range(4):
             name = f"replicated-{number}"
             simhash.create_index(name, text_field="body", settings=settings)
             cluster.await_health("green")
@@ -140,3 +141,74 @@ def test_segment_replication():
             report = simhash.reconcile(name)
             assert (report.documents, report.is_settled) == (200, True)
             assert simhash.reconcile(name).changed == 0
+
+
+@pytest.fixture
+def alias(server, index, simhash):
+    """An alias over an index with our fields, and a newer one without them that is written to."""
+    simhash.create_index(f"{index}-1", text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(f"{index}-1", [{"_id": "a", "body": TEXT}], max_distance=5))
+    server.request("PUT", f"/{index}-2", {"settings": ONE_SHARD})
+    actions = [{"add": {"index": f"{index}-{n}", "alias": f"{index}-all", "is_write_index": n == 2}} for n in (1, 2)]
+    server.request("POST", "/_aliases", {"actions": actions})
+    return f"{index}-all"
+
+
+def test_a_new_index_behind_an_alias_is_mapped_before_it_is_written_to(server, index, simhash, alias):
+    """With the scheme, the text fields and the grouping of the index before it."""
+    reports = list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    assert [(each.action, each.index, each.canonical) for each in reports] == [("tagged", f"{index}-2", "a")]
+    mapping = server.request("GET", f"/{index}-2/_mapping")[f"{index}-2"]["mappings"]
+    assert mapping["properties"]["simhash"]["properties"]["block0"] == {"type": "keyword"}
+    assert [each.ready for each in simhash.check(alias)] == [True, True]
+    server.request("POST", f"/{alias}/_refresh")
+    assert {each.id for each in simhash.find_near_dups(alias, TEXT)} == {"a", "b"}
+    with pytest.raises(InvalidInputError, match="is grouped by"):
+        list(simhash.ingest(f"{index}-2", [{"_id": "c", "body": TEXT}], max_distance=3))
+
+
+def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, alias):
+    """By name, before anything is written."""
+    send_lines(server, [{"index": {"_index": f"{index}-2", "_id": "x"}}, {"simhash": {"block0": "0000"}}])
+    server.request("POST", f"/{index}-2/_refresh")
+    with pytest.raises(MappingError, match=f"{index}-2"):
+        list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    assert sorted(held(server, f"{index}-2")) == ["x"]
+
+
+def test_a_rollover_to_an_index_without_our_fields_is_noticed(server, index, client, call, simhash, alias):
+    """After the batch that went there, which is reported."""
+    list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    server.request("PUT", f"/{index}-3", {"settings": ONE_SHARD})
+    found = texts(120, seed=3)
+
+    def documents():
+        for n, text in enumerate(found):
+            if n == 100:
+                moves = [{"add": {"index": f"{index}-{n}", "alias": alias, "is_write_index": n == 3}} for n in (2, 3)]
+                server.request("POST", "/_aliases", {"actions": moves})
+            yield {"_id": f"n{n}", "body": text}
+
+    with pytest.raises(MappingError, match=f"{index}-3"):
+        ingest_in_batches(client, call, alias, documents(), batch=20)
+
+
+def test_a_document_that_names_another_index_is_refused(server, index, simhash, alias):
+    """It would be mapped as text there; one behind the name is as good as the name."""
+    actions = [
+        {"_index": f"{index}-other", "_id": "b", "body": TEXT},
+        {"_index": f"{index}-1", "_id": "c", "body": TEXT},
+    ]
+    assert [each.action for each in simhash.ingest(alias, actions)] == ["refused", "tagged"]
+    assert sorted(server.request("GET", f"/{index}-*/_mapping")) == [f"{index}-1", f"{index}-2"]
+
+
+def test_each_index_of_an_alias_is_written_by_its_own_text_fields(server, index, simhash):
+    """The fingerprint comes from the field that the index written to records."""
+    for name, field in (("1", "body"), ("2", "content")):
+        simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
+    actions = [{"add": {"index": f"{index}-{n}", "alias": f"{index}-all", "is_write_index": n == 2}} for n in (1, 2)]
+    server.request("POST", "/_aliases", {"actions": actions})
+    [report] = simhash.ingest(f"{index}-all", [{"_id": "a", "content": TEXT, "body": OTHER}])
+    assert (report.action, report.index) == ("written", f"{index}-2")
+    assert held(server, f"{index}-2")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"

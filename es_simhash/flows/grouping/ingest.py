@@ -12,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.flows.context import Context, agree, resolve_index
+from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
+from es_simhash.flows.grouping.write_target import check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
 from es_simhash.flows.transfer.bulk import Bulk
@@ -45,9 +46,9 @@ def ingest(
     """
     if not isinstance(index, str):
         raise TypeError(f"index must be a name, not {type(index).__name__}")
-    resolved = yield from resolve_index(context, index)
-    settings = agree(resolved, context)
-    source = Source(index, documents, settings=settings, options=options, prefix=context.prefix, sizes=sizes)
+    target = yield from find_write_target(context, index)
+    resolved, settings = target.resolved, target.settings
+    source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
     try:
         grouper: _Grouper | None = None
         if options.on_duplicate is not None:
@@ -71,7 +72,7 @@ def ingest(
                 is_updatable=is_updatable,
             )
             yield from lookup.prepare()
-        yield from _Pipeline(source, grouper, context.prefix).run()
+        yield from _Pipeline(context, index, source, grouper, resolved).run()
     finally:
         source.close()
 
@@ -143,10 +144,14 @@ class _Answers:
 class _Pipeline:
     """Carries batches through: decided, written beside the lookups of the next, reported."""
 
-    def __init__(self, source: Source, grouper: _Grouper | None, prefix: str) -> None:
+    def __init__(
+        self, context: Context, index: str, source: Source, grouper: _Grouper | None, resolved: Resolved
+    ) -> None:
+        self._context = context
+        self._index = index
         self._source = source
         self._grouper = grouper
-        self._prefix = prefix
+        self._resolved = resolved
 
     def run(self) -> Flow[None]:
         grouper = self._grouper
@@ -162,11 +167,15 @@ class _Pipeline:
             answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
-                yield Emit(report(item, prefix=self._prefix))
+                yield Emit(report(item, prefix=self._context.prefix))
             # Nothing is raised before every document that was written is reported.
             for each in (failure, batch.failure, answers.ahead):
                 if isinstance(each, BaseException):
                     raise each
+            written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
+            self._resolved = yield from check_indices(
+                self._context, self._index, self._resolved, {name for name in written if name}
+            )
             if following is None:
                 return
             if lookup and lookups:
