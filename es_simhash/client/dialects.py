@@ -23,6 +23,7 @@ _COMMON = {
     "count": "count",
     "create_index": "indices.create",
     "get_alias": "indices.get_alias",
+    "get_data_stream": "indices.get_data_stream",
     "get_mapping": "indices.get_mapping",
     "get_settings": "indices.get_settings",
     "mget": "mget",
@@ -31,6 +32,8 @@ _COMMON = {
     "refresh": "indices.refresh",
     "scroll": "scroll",
     "search": "search",
+    "simulate_index": "indices.simulate_index_template",
+    "simulate_template": "indices.simulate_template",
 }
 
 

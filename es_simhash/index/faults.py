@@ -31,6 +31,7 @@ FaultKind = Literal[
     "without_fingerprint",
     "no_source",
     "partial_source",
+    "template",
 ]
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -71,6 +72,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "no_source": (
         "the index keeps no _source, so no document can be updated",
         "send each document whole, through ingest or with_fingerprints",
+    ),
+    "template": (
+        "a rollover of {wanted!r} creates an index without our fields, because {found}",
+        "add what build_component_template returns to the index template, with the settings of the indices there",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",

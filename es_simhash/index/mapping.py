@@ -10,7 +10,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.meta import META_KEY, IndexSettings, build_settings
+from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta
 
 __all__ = [
     "FIELD_TYPES",
@@ -20,6 +20,7 @@ __all__ = [
     "build_mapping",
     "has_synthetic_source",
     "mapping_of",
+    "mapping_update",
     "may_hold",
 ]
 
@@ -95,6 +96,14 @@ def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict
         # Not strict: a document of another version of this library must not be refused for a field more.
         "properties": {prefix: {"dynamic": "false", "properties": properties}},
     }
+
+
+def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
+    """
+    Return the body that adds our fields and the record of *settings* to an index that has *mapping*.
+    """
+    meta = merge_meta(mapping.get("_meta"), settings, prefix=prefix)
+    return mapping_of(settings, prefix=prefix) | {"_meta": meta}
 
 
 def build_component_template(**options: Any) -> dict[str, Any]:

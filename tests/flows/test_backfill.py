@@ -6,28 +6,27 @@ from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
 from es_simhash.flows.upkeep.checkpoint import Checkpoint
-from tests.flows.by_hand import ServerError
-from tests.flows.store import (
-    GIVES_BACK,
-    INDEX,
+from tests.flows.by_hand import (
+    CLOSES,
     Cancelled,
-    Store,
+    ServerError,
     carry_out,
+    closed_all,
     failures,
-    gave_back,
     is_passing,
     refuse_twice,
 )
+from tests.flows.fake_server import INDEX, FakeServer
 
 # The calls that are sent again when the server is busy; the others come before anything is done.
-PATIENT = ("bulk", "get_settings", "mget", "refresh", "search", *GIVES_BACK)
+PATIENT = ("bulk", "get_settings", "mget", "refresh", "search", *CLOSES)
 STALE = fingerprint_fields(7)["simhash"]
 RIGHT = fingerprint_fields(fingerprint("the second text, as it is"))["simhash"]
 
 
 def filled():
     """Return an index with something of every kind; document 5 cannot be fingerprinted."""
-    return Store(
+    return FakeServer(
         {
             "0": {"body": "a text that has none"},
             "1": {"body": "a text that has another's", "simhash": STALE, "own": 1},
@@ -92,8 +91,8 @@ def test_a_failure_at_any_call(failure, is_late, tmp_path):
         run = run_backfill(store, file, **trouble)
         reported = run.emitted[-1].changed if run.emitted else 0
         assert reported <= written(store, before)
-        assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
-        if run.hit in GIVES_BACK or (run.hit in PATIENT and is_passing(failure)):
+        assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        if run.hit in CLOSES or (run.hit in PATIENT and is_passing(failure)):
             assert (run.error, run.emitted[-1].is_done, run.emitted[-1].failed) == (None, True, 1)
         else:
             assert run.error is failure
@@ -118,7 +117,7 @@ def test_a_cancellation_at_any_request(is_late, tmp_path, monkeypatch):
         store, file = filled(), tmp_path / str(step)
         run = run_backfill(store, file, cancel_at=step, is_late=is_late)
         assert isinstance(run.error, Cancelled)
-        assert gave_back(run, store, is_late=is_late)
+        assert closed_all(run, store, is_late=is_late)
         for each in opened:
             assert each._file is None or run.hit in ("Checkpoint.close", Recorded.__qualname__)
             each.close()
@@ -172,7 +171,7 @@ def test_what_others_change_meanwhile(meddle, page):
 def test_passes_go_on_until_nothing_is_left():
     """What changes while the second pass is on its way is for the third."""
 
-    class Lively(Store):
+    class Lively(FakeServer):
         refreshes = 0
 
         def refresh(self, index):
@@ -229,7 +228,7 @@ def test_a_changed_document_that_cannot_be_read_now(is_for_good):
         change_text(store)
         store.broken = {"3"}
 
-    class Mending(Store):
+    class Mending(FakeServer):
         def mget(self, body):
             answer = super().mget(body)
             self.broken = self.broken if is_for_good else set()

@@ -3,14 +3,14 @@
 import pytest
 
 from es_simhash.flows.transfer.conditional_write import Place, rewrite
-from tests.flows.by_hand import ServerError
-from tests.flows.store import INDEX, Cancelled, Store, carry_out, failures, is_passing
+from tests.flows.by_hand import Cancelled, ServerError, carry_out, failures, is_passing
+from tests.flows.fake_server import INDEX, FakeServer
 
 IDS = ["0", "1", "2", "3"]
 
 
 def filled():
-    return Store({each: {"body": f"text {each}", "mine": True} for each in IDS})
+    return FakeServer({each: {"body": f"text {each}", "mine": True} for each in IDS})
 
 
 def copy_text(place, found):
@@ -92,7 +92,7 @@ def test_a_cancellation_at_any_request():
 def test_a_server_that_stays_busy_is_given_up():
     """The last refusal comes out of a multi-get, and is the outcome of a write."""
 
-    class Busy(Store):
+    class Busy(FakeServer):
         def mget(self, body):
             return ServerError(429)
 

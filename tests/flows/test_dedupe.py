@@ -6,13 +6,14 @@ from es_simhash import fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.dedupe import dedupe
 from es_simhash.index.grouping.rule import GroupingRequest
-from tests.flows.store import INDEX, Store, carry_out
+from tests.flows.by_hand import carry_out
+from tests.flows.fake_server import INDEX, FakeServer
 
 
 @pytest.mark.parametrize("id_", ["b", "urn: b", "i/c: d"])
 def test_a_refused_tag_is_reported_whatever_the_id(id_):
     """No sentence is taken apart: an id may hold what separates its parts."""
-    store = Store({"a": fingerprint_fields(7), id_: fingerprint_fields(7)})
+    store = FakeServer({"a": fingerprint_fields(7), id_: fingerprint_fields(7)})
     store.refuse = lambda header: 400 if header["_id"] == id_ else None
     run = carry_out(dedupe(Context(), INDEX, "tag", GroupingRequest(), dry_run=False), store)
     [record] = run.emitted

@@ -20,7 +20,8 @@ from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
-from tests.flows.index_by_hand import WHOLE, Index, look
+from tests.flows.fake_server import WHOLE, Candidates
+from tests.flows.looking import look
 
 NEXT_PAGE = Sizes().next_page
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
@@ -40,7 +41,7 @@ def scored(hits, body):
 def test_one_search_when_candidates_fit():
     """The mapping once, then one request a lookup."""
     context = Context()
-    index = Index([0, 1, 2**64 - 1])
+    index = Candidates([0, 1, 2**64 - 1])
     found, calls, _ = look(index, context=context)
     assert [(each.id, each.distance) for each in found] == [("0", 0), ("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", "search"]
@@ -54,9 +55,9 @@ def test_the_mapping_is_asked_for_again_after_a_minute():
     """Somebody may have replaced the index."""
     now = [0.0]
     context = Context(clock=lambda: now[0])
-    look(Index([]), context=context)
+    look(Candidates([]), context=context)
     now[0] = 61.0
-    _, calls, _ = look(Index([]), context=context)
+    _, calls, _ = look(Candidates([]), context=context)
     assert calls[0].api == "get_mapping"
 
 
@@ -65,7 +66,7 @@ def test_the_mapping_is_asked_for_again_after_a_minute():
 )
 def test_every_candidate_is_read_whatever_the_page(options):
     """Past one page, with or without a point in time, with a small window: the last hit is found."""
-    index = Index([0] * MANY, **options)
+    index = Candidates([0] * MANY, **options)
     found, _, _ = look(index)
     assert len(found) == found.candidates == MANY
     assert found.complete
@@ -74,7 +75,7 @@ def test_every_candidate_is_read_whatever_the_page(options):
 
 def test_the_nearest_are_kept_when_fewer_are_wanted():
     """``size`` cuts after all candidates were rescored."""
-    index = Index([3] * MANY + [0], has_pit=False)
+    index = Candidates([3] * MANY + [0], has_pit=False)
     found, _, _ = look(index, size=1)
     assert [each.distance for each in found] == [0]
 
@@ -82,7 +83,7 @@ def test_the_nearest_are_kept_when_fewer_are_wanted():
 def test_reading_stops_when_nothing_nearer_can_follow():
     """With a size, pages come in order of clauses matched: those that cannot be nearer are not read."""
 
-    class Ranking(Index):
+    class Ranking(Candidates):
         def search(self, body, index=None, scroll=None):
             if "must" not in body["query"]["bool"]:
                 return super().search(body, index, scroll)
@@ -104,7 +105,7 @@ def test_reading_stops_when_nothing_nearer_can_follow():
 
 def test_a_stream_is_read_page_by_page():
     """Each page's near-duplicates are handed on before the next is asked for."""
-    index = Index([0] * MANY + [2**64 - 1])
+    index = Candidates([0] * MANY + [2**64 - 1])
     _, calls, emitted = drive(scan(Context(), "i", None, 0, Options(max_distance=2)), index)
     assert len({each.id for each in emitted}) == MANY
     assert [call.api for call in calls] == ["get_mapping", "open_point_in_time", *["search"] * 2, "close_point_in_time"]
@@ -115,7 +116,7 @@ def test_a_stream_is_read_page_by_page():
 def test_a_stream_that_breaks_emits_nothing_twice():
     """Once something was handed on, a failure is raised, whatever another plan might do."""
 
-    class Breaking(Index):
+    class Breaking(Candidates):
         def search(self, body, index=None, scroll=None):
             if "search_after" in body:
                 return ServerError(500, "script_exception")
@@ -137,7 +138,7 @@ def test_a_stream_that_breaks_emits_nothing_twice():
     assert not index.open
 
 
-class Refusing(Index):
+class Refusing(Candidates):
     """Answers *message* with *status* to a search that *refuses* says it refuses."""
 
     def __init__(self, fingerprints, refuses, message, status=400):
@@ -240,7 +241,7 @@ def test_what_one_shard_refuses_is_asked_another_way():
 def test_pages_shrink_to_the_smallest_window_of_several_indices(options):
     """The shards of the others answer, those of the one with the small window fail."""
 
-    class Partly(Index):
+    class Partly(Candidates):
         def search(self, body, index=None, scroll=None):
             answer = super().search(body, index, scroll)
             if body["size"] > 150:
@@ -266,7 +267,7 @@ def test_an_index_without_the_copy_for_scripts_is_asked_without_one():
 def test_a_script_that_fails_on_a_shard_is_left_out():
     """The documents of that shard are asked for without it."""
 
-    class Failing(Index):
+    class Failing(Candidates):
         def search(self, body, index=None, scroll=None):
             answer = super().search(body, index, scroll)
             if "'script'" not in str(body):
@@ -281,7 +282,7 @@ def test_a_script_that_fails_on_a_shard_is_left_out():
 def test_a_forced_plan_is_kept():
     """Whoever names a plan gets that one, or the server's refusal."""
     plan = make_plan(3, (0, 1))
-    found, _, _ = look(Index([0]), plan=plan)
+    found, _, _ = look(Candidates([0]), plan=plan)
     assert found.plan == plan
     with pytest.raises(ServerError):
         look(Refusing([0], lambda body: "'script'" in body, "no script"), plan=make_plan(3, (0,), script=True))
@@ -291,11 +292,11 @@ def test_a_forced_plan_is_kept():
 @pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt(), ConnectionError("gone")])
 def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
     """Whatever step fails, the error comes out and the point in time or scroll is given back."""
-    fresh = Index([0] * MANY, **options)
+    fresh = Candidates([0] * MANY, **options)
     _, calls, _ = look(fresh)
     steps_that_may_fail_silently = {"close_point_in_time", "clear_scroll"}
     for step, call in enumerate(calls):
-        index = Index([0] * MANY, **options)
+        index = Candidates([0] * MANY, **options)
         if call.api in steps_that_may_fail_silently and isinstance(failure, Exception):
             found, _, _ = look(index, fail_at=step, failure=failure)
             assert found.complete
@@ -319,7 +320,7 @@ def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
 def test_an_answer_that_is_not_whole_is_an_error(answer, words):
     """It carries what was found; a caller may ask for that, marked."""
 
-    class Broken(Index):
+    class Broken(Candidates):
         def search(self, **arguments):
             return {**super().search(**arguments), **answer}
 
@@ -333,7 +334,7 @@ def test_an_answer_that_is_not_whole_is_an_error(answer, words):
 
 def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
     """The first pages were whole, a later one was not."""
-    index = Index([0] * 12_000)
+    index = Candidates([0] * 12_000)
     index.shards = [WHOLE, WHOLE, {"total": 2, "failed": 1}, WHOLE]
     with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
         look(index)
@@ -341,7 +342,7 @@ def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
 
 def test_blocks_without_a_fingerprint_are_told():
     """Such a document cannot be judged, so the answer is not complete."""
-    index = Index([0, 0])
+    index = Candidates([0, 0])
     del index.hits[1]["fields"]
     with pytest.raises(IncompleteSearchError, match="no simhash.fingerprint"):
         look(index)
@@ -350,7 +351,7 @@ def test_blocks_without_a_fingerprint_are_told():
 def test_a_mapping_without_our_fields_is_refused():
     """With what to do."""
     with pytest.raises(MappingError, match="backfill it"):
-        look(Index([], mapping={"properties": {"body": {"type": "text"}}}))
+        look(Candidates([], mapping={"properties": {"body": {"type": "text"}}}))
 
 
 def test_dynamic_mapping_is_refused():
@@ -359,20 +360,20 @@ def test_dynamic_mapping_is_refused():
     mapping = build_mapping()
     mapping["properties"]["simhash"]["properties"]["block2"] = text
     with pytest.raises(MappingError, match=r"simhash.block2' is mapped as 'text'"):
-        look(Index([], mapping=mapping))
+        look(Candidates([], mapping=mapping))
 
 
 def test_another_scheme_is_refused_by_name():
     """Both are named."""
     with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles-1") as caught:
-        look(Index([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="shingles-1"))
+        look(Candidates([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="shingles-1"))
     assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "shingles-1")
 
 
 def test_who_may_not_read_the_mapping_names_the_scheme():
     """And is told so."""
 
-    class Closed(Index):
+    class Closed(Candidates):
         def get_mapping(self, index):
             return ServerError(403, "not you")
 
@@ -387,15 +388,15 @@ def test_other_clusters_want_a_scheme():
     """Their mappings cannot be read."""
     options = Options(max_distance=2)
     with pytest.raises(InvalidInputError, match="another cluster"):
-        drive(find(Context(), "far:i", None, 0, options), Index([0]))
-    found, calls, _ = drive(find(Context(wanted="shingles"), "far:i", None, 0, options), Index([0]))
+        drive(find(Context(), "far:i", None, 0, options), Candidates([0]))
+    found, calls, _ = drive(find(Context(wanted="shingles"), "far:i", None, 0, options), Candidates([0]))
     assert (len(found), [call.api for call in calls]) == (1, ["search"])
 
 
 def test_many_keep_their_order_and_their_failures():
     """No text, no text at all, and a search that is refused."""
 
-    class NotThere(Index):
+    class NotThere(Candidates):
         def msearch(self, body):
             answers = super().msearch(body)
             answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
@@ -417,7 +418,7 @@ def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
 
     monkeypatch.setattr(module, "compute_fingerprint", one)
     monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
-    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, Options()), Index([0]))
+    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, Options()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
 
 
@@ -431,7 +432,7 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
 def test_a_multi_search_that_is_too_much_is_halved():
     """Refused whole for its size or for load, it is asked in parts; what is too much alone fails alone."""
 
-    class Small(Index):
+    class Small(Candidates):
         def msearch(self, body):
             is_shared = "'wanted': [" in str(body)
             return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
@@ -441,7 +442,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
     # The survey, all in one search, and one by one: 5, 2, 3, 1, 2.
     assert [call.api for call in calls].count("msearch") == 7
 
-    class Full(Index):
+    class Full(Candidates):
         def msearch(self, body):
             return ServerError(429, "full")
 
@@ -452,7 +453,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
 def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
     """An error, or for whoever takes incomplete answers one that says so."""
 
-    class Nowhere(Index):
+    class Nowhere(Candidates):
         def get_mapping(self, index):
             return {}
 
@@ -476,7 +477,7 @@ def test_what_was_refused_long_ago_is_tried_again():
 
 def test_many_fingerprints():
     """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
-    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], Options()), Index([0]))
+    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], Options()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "TypeError"]
     assert [len(each) for each in found[:2]] == [1, 0]
 
@@ -484,7 +485,7 @@ def test_many_fingerprints():
 def test_one_refused_for_load_is_searched_alone():
     """A full queue hits one element of the batch; the others are not sunk, and it gets its answer."""
 
-    class Busy(Index):
+    class Busy(Candidates):
         def msearch(self, body):
             answers = super().msearch(body)
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
@@ -497,7 +498,7 @@ def test_one_refused_for_load_is_searched_alone():
     assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]
 
 
-class ById(Index):
+class ById(Candidates):
     """Also finds documents by id, and their candidates by their stored block terms where that *works*."""
 
     works = True
@@ -601,7 +602,7 @@ def test_wrong_options_are_refused(options, error):
 def test_an_empty_name_is_not_every_index(index, error):
     """A server takes an empty name for all there are."""
     with pytest.raises(error):
-        drive(find(Context(), index, None, 0, Options()), Index([]))
+        drive(find(Context(), index, None, 0, Options()), Candidates([]))
 
 
 @pytest.mark.parametrize(
@@ -611,4 +612,4 @@ def test_an_empty_name_is_not_every_index(index, error):
 def test_exactly_one_question(text, fingerprint, error):
     """A text or a fingerprint."""
     with pytest.raises(error):
-        drive(find(Context(), "i", text, fingerprint, Options()), Index([]))
+        drive(find(Context(), "i", text, fingerprint, Options()), Candidates([]))

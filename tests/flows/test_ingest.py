@@ -6,18 +6,8 @@ from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
 from es_simhash.index.fields import group_fields
-from tests.flows.by_hand import ServerError
-from tests.flows.store import (
-    GIVES_BACK,
-    INDEX,
-    Cancelled,
-    Store,
-    carry_out,
-    failures,
-    gave_back,
-    is_harmless,
-    is_passing,
-)
+from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out, closed_all, failures, is_harmless, is_passing
+from tests.flows.fake_server import INDEX, FakeServer
 
 A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
 B = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
@@ -26,7 +16,7 @@ D = "the museum of modern art opens its new wing to the public on the first of o
 NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
 WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
-PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *GIVES_BACK)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *CLOSES)
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
 
 
@@ -37,7 +27,7 @@ def grouped(body, group, **rest):
 
 def filled():
     """Return an index with one group of two."""
-    return Store({"a0": grouped(A, "a0"), "a1": grouped(A, "a0", canonical="a0", distance=0)})
+    return FakeServer({"a0": grouped(A, "a0"), "a1": grouped(A, "a0", canonical="a0", distance=0)})
 
 
 def run_ingest(store, way, documents=None, **trouble):
@@ -100,9 +90,9 @@ def test_a_failure_at_any_call(way, failure, is_late):
         store = filled()
         run = run_ingest(store, way, fail_at=number, failure=failure, is_late=is_late)
         assert_told_truly(run, store)
-        assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
         is_survived = is_harmless(run, number, failure) or (run.hit in PATIENT and is_passing(failure))
-        if run.hit in GIVES_BACK or is_survived:
+        if run.hit in CLOSES or is_survived:
             assert run.error is None
             assert len(run.emitted) == len(NEW)
             assert_grouped(store, way)
@@ -120,7 +110,7 @@ def test_a_cancellation_at_any_request(way, is_late):
         run = run_ingest(store, way, cancel_at=step, is_late=is_late)
         assert isinstance(run.error, Cancelled)
         assert_told_truly(run, store)
-        assert gave_back(run, store, is_late=is_late)
+        assert closed_all(run, store, is_late=is_late)
 
 
 @ways
@@ -163,7 +153,7 @@ def test_a_document_refused_for_load(way, id_, status):
 def test_lookups_refused_for_load_are_asked_again(way):
     """One by one, until they are answered; none counts as a document without near-duplicates."""
 
-    class Full(Store):
+    class Full(FakeServer):
         searches = 0
 
         def msearch(self, body):
@@ -183,7 +173,7 @@ def test_lookups_refused_for_load_are_asked_again(way):
 @pytest.mark.parametrize("is_changed", [False, True])
 def test_new_tags_that_are_refused_are_told(is_changed):
     """Of a document whose canonical was refused after it had been written as a duplicate itself."""
-    store = Store()
+    store = FakeServer()
     store.refuse = lambda header: 400 if header["_id"] == "b0" or ("if_seq_no" in header and not is_changed) else None
 
     def change(store):
@@ -215,7 +205,7 @@ def test_old_canonicals_that_cannot_be_put_under_the_new_one_are_told(status):
 def test_members_that_a_failed_shard_hides_are_told():
     """Their group is looked for by a search, which may not see all of it."""
 
-    class Failing(Store):
+    class Failing(FakeServer):
         def search(self, body, **rest):
             failed = {"_shards": {"total": 2, "failed": 1}} if "pit" in body else {}
             return super().search(body, **rest) | failed
@@ -240,7 +230,7 @@ def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
 def test_lookups_that_fail_for_good_lose_no_report(way):
     """The lookups of a batch go out while the batch before it is written: that one is reported first."""
 
-    class Failing(Store):
+    class Failing(FakeServer):
         asked = 0
 
         def msearch(self, body):

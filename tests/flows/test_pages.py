@@ -5,15 +5,15 @@ import pytest
 from es_simhash.flows.protocol import Together
 from es_simhash.flows.transfer.answers import Gap
 from es_simhash.flows.transfer.pages import read_slices
-from tests.flows.by_hand import ServerError
-from tests.flows.store import GIVES_BACK, INDEX, Cancelled, Store, carry_out, failures, gave_back, is_passing
+from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out, closed_all, failures, is_passing
+from tests.flows.fake_server import INDEX, FakeServer
 
 EVERYTHING = {"query": {"bool": {"filter": []}}}
 KINDS = [{}, {"is_opensearch": True}, {"has_pit": False}]
 
 
 def filled(count=9, **options):
-    return Store({f"{n:02}": {"n": n} for n in range(count)}, **options)
+    return FakeServer({f"{n:02}": {"n": n} for n in range(count)}, **options)
 
 
 def read(store, *, page=2, slices=2, **trouble):
@@ -45,12 +45,12 @@ def test_a_failure_at_any_call(kind, failure):
         store = filled(**kind)
         run, seen = read(store, fail_at=number, failure=failure)
         is_retried = run.hit == "search" and is_passing(failure) and store.has_pit
-        if is_retried or run.hit in GIVES_BACK:
+        if is_retried or run.hit in CLOSES:
             assert (run.error, sorted(seen), len(run.waits)) == (None, sorted(store.docs), is_retried)
         else:
             assert run.error is failure
             assert len(seen) == len(set(seen))
-        assert gave_back(run, store)
+        assert closed_all(run, store)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,14 +61,14 @@ def test_a_cancellation_at_any_request(kind, count):
         store = filled(count, **kind)
         run, _ = read(store, cancel_at=step)
         assert isinstance(run.error, Cancelled)
-        assert gave_back(run, store), step
+        assert closed_all(run, store), step
 
 
 @pytest.mark.parametrize("window", [10_000, 1])
 def test_a_server_that_stays_busy_is_given_up(window):
     """After 8 pauses, also where the page had to shrink before, and the point in time is closed."""
 
-    class Busy(Store):
+    class Busy(FakeServer):
         def search(self, body, **rest):
             answer = super().search(body, **rest)
             return answer if isinstance(answer, ServerError) else ServerError(429, "full")
@@ -83,7 +83,7 @@ def test_a_server_that_stays_busy_is_given_up(window):
 def test_pages_shrink_to_the_window():
     """Of the one index, or of one of several, whose shards then fail while the others answer."""
 
-    class OfSeveral(Store):
+    class OfSeveral(FakeServer):
         def search(self, body, **rest):
             if body["size"] <= 3:
                 return super().search(body, **rest)
@@ -105,14 +105,14 @@ def test_pages_shrink_to_the_window():
 def test_shards_that_fail_are_told():
     """Each reason once; and an early OpenSearch without the order of shards is read by a scroll."""
 
-    class Failing(Store):
+    class Failing(FakeServer):
         def search(self, body, **rest):
             return super().search(body, **rest) | {"_shards": {"total": 2, "failed": 1}}
 
     run, _ = read(Failing({"0": {}, "1": {}}))
     assert run.result == [Gap("shards_failed", 1, 2)]
 
-    class Early(Store):
+    class Early(FakeServer):
         def search(self, body, **rest):
             if "_shard_doc" in str(body.get("sort")):
                 return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")

@@ -6,21 +6,20 @@ from es_simhash import fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.reconcile import reconcile
 from es_simhash.index.grouping.rule import GroupingRequest
-from tests.flows.store import (
-    GIVES_BACK,
-    INDEX,
+from tests.flows.by_hand import (
+    CLOSES,
     Cancelled,
-    Store,
     carry_out,
+    closed_all,
     failures,
-    gave_back,
     is_harmless,
     is_passing,
     refuse_twice,
 )
+from tests.flows.fake_server import INDEX, FakeServer
 
 X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
-PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", *GIVES_BACK)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", *CLOSES)
 TIMES = [None, "2026-06-01T00:00:00.000Z"]
 times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 
@@ -32,7 +31,7 @@ def grouped(number, **own):
 def filled():
     """Return an index in which 0, 1 and 3 belong together, and 2 and 6, but do not say so."""
     new = {"at": "2026-07-01T00:00:00.000Z"}
-    return Store(
+    return FakeServer(
         {
             "0": grouped(X),
             "1": grouped(X, group="1", **new),
@@ -90,9 +89,9 @@ def test_a_failure_at_any_call(since, failure, is_late):
         store = filled()
         before = store.sequence
         run = run_reconcile(store, since=since, fail_at=number, failure=failure, is_late=is_late)
-        assert gave_back(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
         is_survived = is_harmless(run, number, failure) or (run.hit in PATIENT and is_passing(failure))
-        if run.hit in GIVES_BACK or is_survived:
+        if run.hit in CLOSES or is_survived:
             assert run.error is None
             assert run.result.is_settled
             assert run.result.changed == 5 or (is_late and run.hit == "bulk")
@@ -111,7 +110,7 @@ def test_a_cancellation_at_any_request(since, is_late):
         store = filled()
         run = run_reconcile(store, since=since, cancel_at=step, is_late=is_late)
         assert isinstance(run.error, Cancelled)
-        assert gave_back(run, store, is_late=is_late)
+        assert closed_all(run, store, is_late=is_late)
         assert run_reconcile(store).result.is_settled
         assert wrong(store) == []
 

@@ -9,7 +9,8 @@ from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
-from tests.flows.index_by_hand import WHOLE, Index, look
+from tests.flows.fake_server import WHOLE, Candidates
+from tests.flows.looking import look
 
 FAR = 2**64 - 1
 SCAN = {"max_distance": 8, "plan": make_plan(8, ())}  # of a million documents, as far as anyone knows
@@ -22,7 +23,7 @@ def searches(calls):
 
 def test_only_what_is_near_is_read_whole():
     """Candidates come without ids, what is near a second time with them, out of one view."""
-    index = Index([0, FAR, 3, 3, FAR])
+    index = Candidates([0, FAR, 3, 3, FAR])
     found, calls, _ = look(index, source=["title"], filter={"term": {"lang": "zh"}}, exclude_ids=["9"], **SCAN)
     assert [(each.id, each.distance) for each in found] == [("0", 0), ("2", 2), ("3", 2)]
     assert (found.candidates, found.complete) == (5, True)
@@ -35,19 +36,19 @@ def test_only_what_is_near_is_read_whole():
     for body in (first, second):
         assert {"term": {"lang": "zh"}} in body["query"]["bool"]["filter"]
         assert body["query"]["bool"]["must_not"] == [{"ids": {"values": ["9"]}}]
-        assert body["pit"]["id"] == "p"
+        assert body["pit"]["id"] == "pit1"
 
 
 def test_nothing_near_is_one_search():
     """There is nothing to read a second time."""
-    found, calls, _ = look(Index([FAR] * 7), **SCAN)
+    found, calls, _ = look(Candidates([FAR] * 7), **SCAN)
     assert (len(found), found.candidates, len(searches(calls))) == (0, 7, 1)
 
 
 @pytest.mark.parametrize("options", [{"has_pit": False}, {"has_shard_doc": False}])
 def test_without_a_view_candidates_are_read_whole(options):
     """A scroll answers one search only."""
-    index = Index([0, FAR, 3], **options)
+    index = Candidates([0, FAR, 3], **options)
     found, _, _ = look(index, **SCAN)
     assert [each.id for each in found] == ["0", "2"]
     assert (found.candidates, found.complete) == (3, True)
@@ -57,7 +58,7 @@ def test_without_a_view_candidates_are_read_whole(options):
 def test_a_view_that_keeps_no_order_is_given_up_in_the_middle():
     """OpenSearch before 3.3 reads one page in a point in time, not two: what was read there counts for nothing."""
     fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
-    index = Index(fingerprints, has_shard_doc=False)
+    index = Candidates(fingerprints, has_shard_doc=False)
     context = Context()
     context.learn_stats("i", IndexStats(4_500))
     found, calls, _ = look(index, context=context, max_distance=40, plan=make_plan(40, ()))
@@ -70,7 +71,7 @@ def test_a_view_that_keeps_no_order_is_given_up_in_the_middle():
 def test_who_may_not_keep_anything_on_the_server_gets_what_one_page_holds():
     """And is told where that is not enough."""
 
-    class SearchOnly(Index):
+    class SearchOnly(Candidates):
         def open_point_in_time(self, index, keep_alive):
             return ServerError(403, "no permissions")
 
@@ -85,7 +86,7 @@ def test_who_may_not_keep_anything_on_the_server_gets_what_one_page_holds():
 
 def test_pages_of_both_passes_fit_the_window():
     """What was learnt of the window in the first pass holds for the second."""
-    index = Index([0] * 50 + [FAR] * 50, window=9)
+    index = Candidates([0] * 50 + [FAR] * 50, window=9)
     found, calls, _ = look(index, **SCAN)
     assert (len(found), found.candidates) == (50, 100)
     refused = [body for body in searches(calls) if body["size"] > 9]
@@ -95,7 +96,7 @@ def test_pages_of_both_passes_fit_the_window():
 @pytest.mark.parametrize("candidates", [700, 4_500])
 def test_one_page_needs_no_order(candidates):
     """Servers find hits faster in no order; where one page does not hold them after all, they are read in order."""
-    found, calls, _ = look(Index([FAR] * candidates + [0]), max_distance=12, plan=make_plan(12, (0, 3)))
+    found, calls, _ = look(Candidates([FAR] * candidates + [0]), max_distance=12, plan=make_plan(12, (0, 3)))
     assert [each.id for each in found] == [str(candidates)]
     assert found.candidates == candidates + 1
     skimming = [body for body in searches(calls) if "stored_fields" in body]
@@ -106,7 +107,7 @@ def test_one_page_needs_no_order(candidates):
 
 def test_of_the_nearest_few_no_more_is_read_than_is_wanted():
     """Of those at the same distance any will do: a hundred copies of a text are not read for one."""
-    found, calls, _ = look(Index([0, 4] + [1] * 100 + [3, 7]), size=2, **SCAN)
+    found, calls, _ = look(Candidates([0, 4] + [1] * 100 + [3, 7]), size=2, **SCAN)
     assert [(each.id, each.distance) for each in found] == [("0", 0), ("1", 1)]
     nearest, next_nearest = searches(calls)[1:]
     assert nearest["query"]["bool"]["filter"] == [{"terms": {"simhash.fingerprint": ["0" * 16]}}]
@@ -114,7 +115,7 @@ def test_of_the_nearest_few_no_more_is_read_than_is_wanted():
         {"terms": {"simhash.fingerprint": ["0" * 15 + "1", "0" * 15 + "4"]}}
     ]
     assert next_nearest["size"] == 2
-    found, calls, _ = look(Index([0, 1, 2, 3]), size=3, **SCAN)
+    found, calls, _ = look(Candidates([0, 1, 2, 3]), size=3, **SCAN)
     assert [each.distance for each in found] == [0, 1, 1]
     assert len(searches(calls)) == 2
 
@@ -126,7 +127,7 @@ def test_few_of_very_many_are_read_in_order_of_clauses_matched(documents, skimme
     context.learn_stats("i", IndexStats(documents))
     plan = make_plan(12, ((0, 3),) * 3 + ((4,),))  # lets through 2 and 70 thousand of these
 
-    class Ranking(Index):
+    class Ranking(Candidates):
         def search(self, body, index=None, scroll=None):
             return super().search({**body, "query": {"bool": {}}}, index, scroll)
 
@@ -140,12 +141,12 @@ def test_few_of_very_many_are_read_in_order_of_clauses_matched(documents, skimme
 
 def test_near_fingerprints_are_asked_for_in_parts():
     """A list of terms may be too long for a server."""
-    found, calls, _ = look(Index([0, 1, 2, 4, 3, 3]), sizes=Sizes(fingerprints=2), **SCAN)
+    found, calls, _ = look(Candidates([0, 1, 2, 4, 3, 3]), sizes=Sizes(fingerprints=2), **SCAN)
     assert sorted(each.id for each in found) == ["0", "1", "2", "3", "4", "5"]
     assert len(searches(calls)) == 1 + 3
 
 
-class Losing(Index):
+class Losing(Candidates):
     """Does not find by their fingerprints what *lost* says, as where that field is not searchable."""
 
     lost = ("1",)
@@ -173,7 +174,7 @@ def test_what_the_second_pass_does_not_find_is_read_all_the_same():
 def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reason):
     """Refused outright, or by one shard of two."""
 
-    class Unsearchable(Index):
+    class Unsearchable(Candidates):
         def search(self, body, index=None, scroll=None):
             if "'terms'" in str(body):
                 return ServerError(status, f"Cannot search on field [simhash.fingerprint] since it {reason}")
@@ -198,7 +199,7 @@ def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reaso
 
 def test_a_candidate_without_a_fingerprint_is_named():
     """It is read again, to be named."""
-    index = Index([0, 0])
+    index = Candidates([0, 0])
     del index.hits[1]["fields"]
     with pytest.raises(IncompleteSearchError, match=r"document '1' of 'i' .* no simhash.fingerprint") as caught:
         look(index, **SCAN)
@@ -207,10 +208,10 @@ def test_a_candidate_without_a_fingerprint_is_named():
 
 def test_a_document_with_several_fingerprints_counts_with_the_nearest():
     """As it does on a single page."""
-    index = Index([FAR])
+    index = Candidates([FAR])
     index.hits[0]["fields"]["simhash.fingerprint"] += ["0" * 15 + "3", "0" * 15 + "1"]
 
-    class Several(Index):
+    class Several(Candidates):
         def search(self, body, index=None, scroll=None):
             return super().search({**body, "query": {}}, index, scroll)
 
@@ -223,7 +224,7 @@ def test_a_document_with_several_fingerprints_counts_with_the_nearest():
 def test_a_list_refused_in_the_second_pass_is_asked_for_in_parts():
     """The scan before it held no terms, and could not know; nothing is counted twice."""
 
-    class ShortLists(Index):
+    class ShortLists(Candidates):
         def search(self, body, index=None, scroll=None):
             lists = [values for part in body["query"]["bool"]["filter"] for values in part.get("terms", {}).values()]
             if any(len(values) > 2 for values in lists):
@@ -242,7 +243,7 @@ def test_a_list_refused_in_the_second_pass_is_asked_for_in_parts():
 def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
     """Each is read in a view of its own, and one that fails does not sink the others."""
 
-    class Failing(Index):
+    class Failing(Candidates):
         failures = 1
 
         def search(self, body, index=None, scroll=None):
@@ -257,7 +258,10 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
     assert "msearch" not in [call.api for call in calls]
     with pytest.raises(ConnectionError):  # no matter of one lookup
         drive(
-            find_many(Context(), "i", None, [0, 1], Options(**SCAN)), Index([0]), fail_at=1, failure=ConnectionError()
+            find_many(Context(), "i", None, [0, 1], Options(**SCAN)),
+            Candidates([0]),
+            fail_at=1,
+            failure=ConnectionError(),
         )
 
 
@@ -265,7 +269,7 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
 def test_a_failure_at_any_request_leaves_nothing_open(failure):
     """The view is closed whatever happens in it."""
     for fail_at in range(1, 5):
-        index = Index([0, 3, FAR])
+        index = Candidates([0, 3, FAR])
         try:
             found, _, _ = look(index, fail_at=fail_at, failure=failure, **SCAN)
         except (ServerError, KeyboardInterrupt):
@@ -277,7 +281,7 @@ def test_a_failure_at_any_request_leaves_nothing_open(failure):
 
 def test_a_shard_that_fails_in_the_second_pass_is_noticed():
     """Some of what is near may not have been read."""
-    index = Index([0, 3])
+    index = Candidates([0, 3])
     index.shards = [WHOLE, {"total": 2, "failed": 1, "failures": [{"reason": {"type": "x", "reason": "y"}}]}]
     with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
         look(index, **SCAN)

@@ -143,13 +143,19 @@ def test_segment_replication():
             assert simhash.reconcile(name).changed == 0
 
 
+def write_to(alias, old, new):
+    """Return the actions that let writes through *alias* go to the index *new*."""
+    names = {old: False, new: True}
+    return [{"add": {"index": name, "alias": alias, "is_write_index": is_new}} for name, is_new in names.items()]
+
+
 @pytest.fixture
 def alias(server, index, simhash):
     """An alias over an index with our fields, and a newer one without them that is written to."""
-    simhash.create_index(f"{index}-1", text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(f"{index}-1", [{"_id": "a", "body": TEXT}], max_distance=5))
-    server.request("PUT", f"/{index}-2", {"settings": ONE_SHARD})
-    actions = [{"add": {"index": f"{index}-{n}", "alias": f"{index}-all", "is_write_index": n == 2}} for n in (1, 2)]
+    simhash.create_index(f"{index}-old", text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(f"{index}-old", [{"_id": "a", "body": TEXT}], max_distance=5))
+    server.request("PUT", f"/{index}-new", {"settings": ONE_SHARD})
+    actions = write_to(f"{index}-all", f"{index}-old", f"{index}-new")
     server.request("POST", "/_aliases", {"actions": actions})
     return f"{index}-all"
 
@@ -157,39 +163,39 @@ def alias(server, index, simhash):
 def test_a_new_index_behind_an_alias_is_mapped_before_it_is_written_to(server, index, simhash, alias):
     """With the scheme, the text fields and the grouping of the index before it."""
     reports = list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    assert [(each.action, each.index, each.canonical) for each in reports] == [("tagged", f"{index}-2", "a")]
-    mapping = server.request("GET", f"/{index}-2/_mapping")[f"{index}-2"]["mappings"]
+    assert [(each.action, each.index, each.canonical) for each in reports] == [("tagged", f"{index}-new", "a")]
+    mapping = server.request("GET", f"/{index}-new/_mapping")[f"{index}-new"]["mappings"]
     assert mapping["properties"]["simhash"]["properties"]["block0"] == {"type": "keyword"}
     assert [each.ready for each in simhash.check(alias)] == [True, True]
     server.request("POST", f"/{alias}/_refresh")
     assert {each.id for each in simhash.find_near_dups(alias, TEXT)} == {"a", "b"}
     with pytest.raises(InvalidInputError, match="is grouped by"):
-        list(simhash.ingest(f"{index}-2", [{"_id": "c", "body": TEXT}], max_distance=3))
+        list(simhash.ingest(f"{index}-new", [{"_id": "c", "body": TEXT}], max_distance=3))
 
 
 def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, alias):
     """By name, before anything is written."""
-    send_lines(server, [{"index": {"_index": f"{index}-2", "_id": "x"}}, {"simhash": {"block0": "0000"}}])
-    server.request("POST", f"/{index}-2/_refresh")
-    with pytest.raises(MappingError, match=f"{index}-2"):
+    send_lines(server, [{"index": {"_index": f"{index}-new", "_id": "x"}}, {"simhash": {"block0": "0000"}}])
+    server.request("POST", f"/{index}-new/_refresh")
+    with pytest.raises(MappingError, match=f"{index}-new"):
         list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    assert sorted(held(server, f"{index}-2")) == ["x"]
+    assert sorted(held(server, f"{index}-new")) == ["x"]
 
 
 def test_a_rollover_to_an_index_without_our_fields_is_noticed(server, index, client, call, simhash, alias):
     """After the batch that went there, which is reported."""
     list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    server.request("PUT", f"/{index}-3", {"settings": ONE_SHARD})
+    server.request("PUT", f"/{index}-last", {"settings": ONE_SHARD})
     found = texts(120, seed=3)
 
     def documents():
         for n, text in enumerate(found):
             if n == 100:
-                moves = [{"add": {"index": f"{index}-{n}", "alias": alias, "is_write_index": n == 3}} for n in (2, 3)]
+                moves = write_to(alias, f"{index}-new", f"{index}-last")
                 server.request("POST", "/_aliases", {"actions": moves})
             yield {"_id": f"n{n}", "body": text}
 
-    with pytest.raises(MappingError, match=f"{index}-3"):
+    with pytest.raises(MappingError, match=f"{index}-last"):
         ingest_in_batches(client, call, alias, documents(), batch=20)
 
 
@@ -197,18 +203,18 @@ def test_a_document_that_names_another_index_is_refused(server, index, simhash, 
     """It would be mapped as text there; one behind the name is as good as the name."""
     actions = [
         {"_index": f"{index}-other", "_id": "b", "body": TEXT},
-        {"_index": f"{index}-1", "_id": "c", "body": TEXT},
+        {"_index": f"{index}-old", "_id": "c", "body": TEXT},
     ]
     assert [each.action for each in simhash.ingest(alias, actions)] == ["refused", "tagged"]
-    assert sorted(server.request("GET", f"/{index}-*/_mapping")) == [f"{index}-1", f"{index}-2"]
+    assert sorted(server.request("GET", f"/{index}-*/_mapping")) == [f"{index}-old", f"{index}-new"]
 
 
 def test_each_index_of_an_alias_is_written_by_its_own_text_fields(server, index, simhash):
     """The fingerprint comes from the field that the index written to records."""
-    for name, field in (("1", "body"), ("2", "content")):
+    for name, field in (("old", "body"), ("new", "content")):
         simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
-    actions = [{"add": {"index": f"{index}-{n}", "alias": f"{index}-all", "is_write_index": n == 2}} for n in (1, 2)]
+    actions = write_to(f"{index}-all", f"{index}-old", f"{index}-new")
     server.request("POST", "/_aliases", {"actions": actions})
     [report] = simhash.ingest(f"{index}-all", [{"_id": "a", "content": TEXT, "body": OTHER}])
-    assert (report.action, report.index) == ("written", f"{index}-2")
-    assert held(server, f"{index}-2")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"
+    assert (report.action, report.index) == ("written", f"{index}-new")
+    assert held(server, f"{index}-new")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"

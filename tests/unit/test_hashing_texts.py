@@ -157,8 +157,8 @@ def test_logarithms_are_far_from_rounding():
 
 
 def test_long_text_in_one_batch():
-    """Two million characters, counted in pieces, have the bits of the oracle."""
-    text = "The quick brown fox. 快速的棕色狐狸跳过懒狗。" * 50_000
+    """More than a million characters, counted in pieces, have the bits of the oracle."""
+    text = "The quick brown fox. 快速的棕色狐狸跳过懒狗。" * 33_000
     assert fingerprint(text) == reference.fingerprint(text)
 
 
@@ -166,9 +166,9 @@ def test_long_text_in_one_batch():
     "text", ["e" + "\u0301\u0316" * 50_000, "क" + "\u094d" * 100_000, "的" * 30_000, "ß" * 100_000]
 )
 def test_no_text_stalls(text):
-    """Runs of combining marks and of unpunctuated characters take time in proportion to their length."""
+    """Long runs of combining marks and of unpunctuated characters get their bits before the test times out."""
     for scheme in ("shingles", "words", "keywords"):
-        fingerprint(text, scheme=scheme)
+        assert fingerprint(text, scheme=scheme) == fingerprints([text], scheme=scheme)[0], scheme
 
 
 # jieba's own modules leave files open and have escape sequences that newer Pythons warn about.

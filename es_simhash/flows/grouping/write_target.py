@@ -1,20 +1,21 @@
 """
-Which concrete index an ingest writes to, and whether that index maps our fields.
+Which concrete indices an ingest may write to, and the text fields of the one that it writes to.
 
-An index that a rollover made may lack them. The server would then map them dynamically, as text, and from then on no
-lookup through the alias would work. Documents are not written here.
+An index without our fields, such as one made by a rollover meanwhile, is refused: the server maps them as text there,
+and from then on no lookup through the alias works. Documents are not written here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from es_simhash.errors import MappingError
 from es_simhash.flows.context import Context, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow, status_of
-from es_simhash.index.mapping import mapping_of
-from es_simhash.index.meta import IndexSettings, merge_meta
+from es_simhash.flows.transfer.write_targets import prepare_targets
+from es_simhash.index.meta import IndexSettings
 
 __all__ = ["WriteTarget", "check_indices", "find_write_target"]
 
@@ -43,58 +44,38 @@ class WriteTarget:
 
 def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
     """
-    Return where a write to *index* goes; add our fields to that index where it lacks them and its neighbours have them.
+    Return where a write to *index* goes, after our fields were added where they can be.
 
-    Cost: one request (get mapping); for an alias one more.
+    Cost: one request (get mapping), and those of
+    :func:`~es_simhash.flows.transfer.write_targets.prepare_targets`; one more for an alias over indices with different
+    text fields.
 
     Raises:
         SchemeMismatchError: As :func:`~es_simhash.flows.context.agree`.
-        MappingError: If no index has our fields, or they cannot be added to the one that is written to.
+        MappingError: If no index has our fields, or a rollover would create one without them.
     """
     resolved = yield from resolve_index(context, index)
-    agreed = agree(resolved, context)
-    if index in resolved.mappings or not resolved.mappings:
-        return WriteTarget(resolved, agreed)
-    name = yield from _write_index(index, resolved)
-    if name is None:
-        return WriteTarget(resolved, agreed)
-    if name not in resolved.each:
-        resolved = yield from _add_fields(context, index, name, resolved, agreed)
-        agreed = agree(resolved, context)
-    own = resolved.each[name]
-    return WriteTarget(resolved, replace(agreed, text_fields=own.text_fields or agreed.text_fields, value=own.value))
+    resolved = yield from prepare_targets(context, index, resolved)
+    settings = agree(resolved, context)
+    if not settings.text_fields and len(resolved.each) > 1:
+        own = resolved.each.get((yield from _write_index(index, resolved)))
+        settings = settings if own is None else replace(settings, text_fields=own.text_fields)
+    return WriteTarget(resolved, settings)
 
 
-def _write_index(index: str, resolved: Resolved) -> Flow[str | None]:
-    """Return the concrete index that a write to the alias or data stream *index* goes to; ``None`` if unknown."""
+def _write_index(index: str, resolved: Resolved) -> Flow[str]:
+    """Return the concrete index that a write to the alias or data stream *index* goes to; empty if unknown."""
     if all(name.startswith(_BACKING) for name in resolved.mappings):
         # The last generation; names differ before it by date and product.
         return max(resolved.mappings, key=lambda name: name.rsplit("-", 1)[-1])
     try:
-        answer: Mapping[str, Mapping[str, Mapping[str, Mapping[str, bool]]]] = yield Call("get_alias", {"index": index})
+        answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
     except Exception as error:
-        if status_of(error) not in (401, 403):
+        if status_of(error) not in (401, 403, 404):
             raise
-        return next(iter(resolved.mappings)) if len(resolved.mappings) == 1 else None
-    aliases = {name: each["aliases"].get(index) for name, each in answer.items()}
-    named = {name: alias for name, alias in aliases.items() if alias is not None}
-    chosen = [name for name, alias in named.items() if alias.get("is_write_index")]
-    if chosen:
-        return chosen[0]
-    return next(iter(named)) if len(named) == 1 else None
-
-
-def _add_fields(context: Context, alias: str, name: str, resolved: Resolved, agreed: IndexSettings) -> Flow[Resolved]:
-    """Add our fields to the index *name*, as the indices beside it have them."""
-    meta = merge_meta(resolved.mappings[name].get("_meta"), agreed, prefix=context.prefix)
-    try:
-        yield Call("put_mapping", {"index": name, "body": mapping_of(agreed, prefix=context.prefix) | {"_meta": meta}})
-    except Exception as error:
-        if status_of(error) not in (400, 401, 403):
-            raise
-        raise _unmapped(alias, [name], context.prefix) from error
-    context.forget()
-    return (yield from resolve_index(context, alias))
+        return ""
+    named = {name: each["aliases"].get(index) or {} for name, each in answer.items()}
+    return next((name for name, alias in named.items() if alias.get("is_write_index")), "")
 
 
 def check_indices(context: Context, index: str, resolved: Resolved, written: set[str]) -> Flow[Resolved]:

@@ -16,7 +16,7 @@ from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.faults import find_faults, find_source_faults, mapping_error
-from es_simhash.index.mapping import has_synthetic_source, mapping_of
+from es_simhash.index.mapping import has_synthetic_source, mapping_of, mapping_update
 from es_simhash.index.meta import IndexSettings, build_settings, merge_meta, read_settings
 
 logger = logging.getLogger("es_simhash")
@@ -102,7 +102,7 @@ def put_mapping(
         settings = replace(
             given, extra=recorded.extra if recorded else None, value_type="number" if is_old else "string"
         )
-        bodies[name] = mapping_body(mapping, settings, prefix=context.prefix)
+        bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
     for name, body in bodies.items():
         yield Call("put_mapping", {"index": name, "body": body})
     context.forget()
@@ -111,14 +111,6 @@ def put_mapping(
 
 def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping.get("properties") or {}
-
-
-def mapping_body(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
-    """
-    Return the body that adds our fields and the record of *settings* to an index that has *mapping*.
-    """
-    meta = merge_meta(mapping.get("_meta"), settings, prefix=prefix)
-    return mapping_of(settings, prefix=prefix) | {"_meta": meta}
 
 
 def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:

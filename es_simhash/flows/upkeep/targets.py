@@ -15,10 +15,10 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.retry import ask
-from es_simhash.flows.upkeep.manage import mapping_body, read_mappings
+from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.mapping import has_synthetic_source, may_hold
+from es_simhash.index.mapping import has_synthetic_source, mapping_update, may_hold
 from es_simhash.index.meta import IndexSettings, check_text_fields, text_fields_of
 
 logger = logging.getLogger("es_simhash")
@@ -83,7 +83,7 @@ def find_targets(
     lacking = _find_lacking(context, resolved, text_field)
     every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
-    _refuse_impossible(resolved, every, names)
+    yield from _refuse_impossible(resolved, every, names)
     answer = yield from ask(Call("get_settings", {"index": index}))
     targets = {}
     for name in sorted(every):
@@ -102,7 +102,7 @@ def _add_fields(
     for name, target in targets.items():
         if name not in lacking and not target.holds_numbers:
             continue
-        body = mapping_body(resolved.mappings[name], target.settings, prefix=context.prefix)
+        body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
         try:
             yield Call("put_mapping", {"index": name, "body": body})
         except Exception as error:
@@ -150,12 +150,14 @@ def _text_fields(
 
 def _refuse_impossible(
     resolved: Resolved, every: Mapping[str, IndexSettings], names: Mapping[str, tuple[str, ...]]
-) -> None:
-    """Refuse a text field, not recorded yet, that no index can have in any document."""
+) -> Flow[None]:
+    """Refuse a text field, not recorded yet, that no document can have; an index without documents proves nothing."""
     unrecorded = [name for name, settings in every.items() if settings.text_fields != names[name]]
     for field in dict.fromkeys(field for name in unrecorded for field in names[name]):
         holders = [name for name in unrecorded if field in names[name]]
-        if holders and not any(may_hold(resolved.mappings.get(name, {}), field) for name in holders):
+        if any(may_hold(resolved.mappings[name], field) for name in holders):
+            continue
+        if (yield Call("count", {"index": holders}))["count"]:
             raise InvalidInputError(
                 f"no document of index {shorten(holders[0])} has a field {field!r}: check the name of the text field"
             )
@@ -185,7 +187,7 @@ def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
 
 def _record(context: Context, name: str, target: Target, settings: IndexSettings) -> Flow[Target]:
     mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
-    body = mapping_body(mapping, settings, prefix=context.prefix)
+    body = mapping_update(mapping, settings, prefix=context.prefix)
     yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
     context.forget()
     return replace(target, settings=settings)

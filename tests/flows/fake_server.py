@@ -1,50 +1,65 @@
 """
-An index in memory that answers a flow's calls, and what carries a flow out against it with trouble at any step.
+A fake server that holds one index in memory and answers the calls of a flow.
 
-Versions, visibility by refresh, points in time and scrolls are kept as a server keeps them.
+It keeps versions, visibility by refresh, points in time and scrolls as a server does. ``by_hand.py`` carries flows
+out against it.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
 from typing import Any
 
-from es_simhash import build_mapping
-from es_simhash.flows.lookup.index_stats import SAMPLE
-from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
+from es_simhash import build_mapping, fingerprint_fields
 from tests.flows.by_hand import ServerError
 
 INDEX = "i"
-GIVES_BACK = ("close_point_in_time", "clear_scroll")
-MOST_WAITS = 200
+WHOLE = {"total": 1, "successful": 1, "failed": 0}
 
 
-class Cancelled(BaseException):
-    """What a driver throws in when the caller wants no more."""
-
-
-class Store:
+class FakeServer:
     """
-    One index with *documents*, all visible; ids sort as they were put.
+    One index with *documents*, all visible.
+
+    Args:
+        documents:
+            Sources by id; searches without another order sort by id.
+        has_pit, has_shard_doc:
+            Whether it has points in time, and sorts by ``_shard_doc``.
+        is_opensearch:
+            Whether it speaks of points in time as OpenSearch does.
+        window:
+            Most hits that a page may have.
 
     Attributes:
         open:
-            Points in time and scrolls that nobody has given back.
+            Points in time and scrolls that nobody has closed.
+        shards:
+            What the next searches say of their shards; the last stays.
         refuse:
             A function from the header of a bulk operation to the status it is refused with, or ``None``.
         broken:
             Ids whose copy cannot be read by a multi-get now.
     """
 
-    def __init__(self, documents=None, *, has_pit=True, is_opensearch=False, mapping=None):
+    def __init__(
+        self,
+        documents=None,
+        *,
+        has_pit=True,
+        has_shard_doc=True,
+        is_opensearch=False,
+        window=10_000,
+        mapping=None,
+    ):
         self.mapping = mapping or build_mapping(text_field="body")
-        self.has_pit, self.is_opensearch = has_pit, is_opensearch
+        self.has_pit, self.has_shard_doc, self.is_opensearch = has_pit, has_shard_doc, is_opensearch
+        self.window = window
+        self.shards = [WHOLE]
         self.docs: dict[str, dict[str, Any]] = {}
         self.sequence = 0
         self.open: dict[str, Any] = {}
         self.given = 0
-        self.window = 10_000
         self.refuse = lambda header: None
         self.broken: set[str] = set()
         for id_, source in (documents or {}).items():
@@ -61,6 +76,7 @@ class Store:
         return self.docs[id_]["source"]
 
     def __call__(self, call):
+        # Otherwise a cancellation before the answer would leave open what nobody knows of.
         assert call.opens == (call.api == "open_point_in_time" or "scroll" in call.arguments)
         return getattr(self, call.api)(**call.arguments)
 
@@ -87,19 +103,24 @@ class Store:
         self.given += 1
         name = f"pit{self.given}"
         self.open[name] = self.shown
-        return {"pit_id" if self.is_opensearch else "id": name, "_shards": {"total": 1, "failed": 0}}
+        return {"pit_id" if self.is_opensearch else "id": name, "_shards": WHOLE}
 
     def close_point_in_time(self, body):
         return self._close(body["pit_id"] if self.is_opensearch else [body["id"]])
 
     def search(self, body, index=None, scroll=None):
+        if scroll and body.get("track_total_hits", True) is not True:
+            return ServerError(400, "disabling [track_total_hits] is not allowed in a scroll context")
+        if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
+            return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")
         if body["size"] > self.window:
             return ServerError(400, "Result window is too large ... [index.max_result_window]")
         held = self.open[body["pit"]["id"]] if "pit" in body else self.shown
         if "aggs" in body:
             return self._composite(held, body)
         hits = self._hits(held, body)
-        answer = self._page(hits[: body["size"]])
+        shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
+        answer = {**self._page(hits[: body["size"]]), "_shards": shards}
         if scroll:
             self.given += 1
             answer["_scroll_id"] = f"scroll{self.given}"
@@ -181,8 +202,7 @@ class Store:
 
     @staticmethod
     def _page(hits):
-        shards = {"total": 1, "failed": 0}
-        return {"_shards": shards, "timed_out": False, "hits": {"total": {"value": len(hits)}, "hits": hits}}
+        return {"_shards": WHOLE, "timed_out": False, "hits": {"total": {"value": len(hits)}, "hits": hits}}
 
     def _composite(self, held, body):
         [(name, agg)] = body["aggs"].items()
@@ -191,6 +211,45 @@ class Store:
         keys = [key for key in keys if key > agg["composite"].get("after", {"id": ""})["id"]]
         found = {"buckets": [{"key": {"id": key}} for key in keys]} | ({"after_key": {"id": keys[-1]}} if keys else {})
         return {**self._page([]), "aggregations": {name: found}}
+
+
+class Candidates(FakeServer):
+    """
+    A server whose documents have these *fingerprints*, and all match the should clauses of a query: a test so decides
+    how many candidates there are. It only reads.
+
+    Attributes:
+        hits:
+            The documents as hits, with the numbers from 0 as ids.
+    """
+
+    def __init__(self, fingerprints, *, mapping=None, **options):
+        super().__init__(mapping=mapping or build_mapping(), **options)
+        self.hits = [_hit(number, each) for number, each in enumerate(fingerprints)]
+
+    def _hits(self, held, body):
+        [after] = body.get("search_after", [-1])[:1]
+        filters = body["query"].get("bool", {}).get("filter", [])
+        wanted = [item for part in filters if "terms" in part for item in part["terms"].items()]
+        return [_as_asked(each, body) for each in self.hits if each["sort"][0] > after and _has_terms(each, wanted)]
+
+
+def _hit(number, fingerprint):
+    digits = fingerprint_fields(fingerprint)["simhash"]["fingerprint"]
+    return {"_index": INDEX, "_id": str(number), "fields": {"simhash.fingerprint": [digits]}, "sort": [number]}
+
+
+def _has_terms(hit, wanted):
+    if not wanted:
+        return True
+    digits = hit.get("fields", {}).get("simhash.fingerprint", [""])[0]
+    terms = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)} | {"simhash.fingerprint": digits}
+    return all(terms[field] in values for field, values in wanted)
+
+
+def _as_asked(hit, body):
+    """Return a hit as a server gives it: without an id where no stored fields are wanted."""
+    return {k: v for k, v in hit.items() if k != "_id"} if body.get("stored_fields") == "_none_" else hit
 
 
 def merged(held, change):
@@ -229,155 +288,3 @@ def is_match(query, id_, source):
     if kind == "range":
         return value is not None and value >= wanted["gte"]
     return value in (wanted if kind == "terms" else [wanted])
-
-
-@dataclass
-class Run:
-    """
-    What became of a flow.
-
-    Attributes:
-        result:
-            What it returned.
-        error:
-            What it raised; ``None`` where it returned.
-        calls:
-            Every call in order, those that went out together included.
-        emitted:
-            What it emitted.
-        waits:
-            Its pauses, in seconds.
-        steps:
-            Number of requests it made, a group of calls being one.
-        hit:
-            Name of the call or function at which there was trouble; of several the first.
-    """
-
-    result: Any = None
-    error: BaseException | None = None
-    calls: list[Call] = field(default_factory=list)
-    emitted: list[Any] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
-    steps: int = 0
-    hit: str | None = None
-
-    @property
-    def apis(self):
-        return [call.api for call in self.calls]
-
-
-def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_at=None, meddle_at=None, meddle=None):
-    """
-    Carry *flow* out against *store* and return the :class:`Run`.
-
-    Args:
-        flow:
-            The flow.
-        store:
-            What answers.
-        fail_at:
-            Number of the call, from 0, that fails with *failure*.
-        failure:
-            The exception; ``None`` for none.
-        is_late:
-            Whether the server has done what was asked before the failure, or the cancellation, comes.
-        cancel_at:
-            Number of the request of any kind, from 0, at which a cancellation is thrown in. While something is being
-            opened it comes at the request after, which is then not sent, as with the drivers.
-        meddle_at:
-            Number of the call before which *meddle* is called.
-        meddle:
-            What another program does to the store.
-    """
-    run = Run()
-
-    def answer_to(request):
-        if isinstance(request, Compute):
-            try:
-                return request.function(*request.arguments)
-            except Exception as error:  # noqa: BLE001 -- thrown in, as a driver does
-                return error
-        number = len(run.calls)
-        run.calls.append(request)
-        if meddle is not None and number == meddle_at:
-            meddle(store)
-        if failure is None or number != fail_at:
-            return store(request)
-        run.hit = request.api
-        if is_late:
-            store(request)
-        return failure
-
-    pending = answer = error = None
-    while True:
-        try:
-            request = flow.send(answer) if error is None else flow.throw(error)
-        except StopIteration as stop:
-            run.result = stop.value
-            return run
-        except BaseException as raised:
-            if failure is None and cancel_at is None:
-                raise
-            run.error = raised
-            return run
-        answer = error = None
-        run.steps += 1
-        if pending is not None:
-            error, pending = pending, None
-            continue
-        if isinstance(request, Emit):
-            run.emitted.append(request.item)
-        elif isinstance(request, Wait):
-            run.waits.append(request.seconds)
-            answer = AssertionError("it waits without end") if len(run.waits) > MOST_WAITS else None
-        elif run.steps - 1 != cancel_at or is_late or getattr(request, "opens", False):
-            is_group = isinstance(request, Together)
-            answer = [answer_to(each) for each in request.calls] if is_group else answer_to(request)
-        if isinstance(answer, BaseException):
-            answer, error = None, answer
-        if run.steps - 1 == cancel_at:
-            calls = [each for each in getattr(request, "calls", [request]) if isinstance(each, (Call, Compute))]
-            [run.hit, *_] = [
-                each.function.__qualname__ if isinstance(each, Compute) else each.api for each in calls
-            ] or [None]
-            if getattr(request, "opens", False) and error is None:
-                pending = Cancelled()
-            else:
-                answer, error = None, Cancelled()
-
-
-def refuse_twice(store, id_, status):
-    """Have the first two writes of a document refused; return the list that their headers are put into."""
-    refused = []
-
-    def refuse(header):
-        if header["_id"] != id_ or len(refused) == 2:
-            return None
-        refused.append(header)
-        return status
-
-    store.refuse = refuse
-    return refused
-
-
-def failures():
-    """Return one of each failure that a request may meet."""
-    return [ServerError(429, "full"), ServerError(503), ServerError(500), ServerError(409), ConnectionError("gone")]
-
-
-def is_harmless(run, number, failure):
-    """Return whether the call was a survey, which a writer can do without, unless the server is gone."""
-    body = run.calls[number].arguments.get("body") or {}
-    samples = run.hit == "search" and body["size"] == SAMPLE
-    counts = run.hit == "msearch" and {each["size"] for each in body[1::2]} == {0}
-    return (samples or counts) and hasattr(failure, "status_code")
-
-
-def is_passing(failure):
-    """Return whether a server that fails like this may do what is asked a moment later."""
-    return getattr(failure, "status_code", None) in (429, 503)
-
-
-def gave_back(run, store, *, is_late=False):
-    """Return whether nothing is left open, but for what the very request that gives back was cut off from."""
-    return not store.open or (run.hit in GIVES_BACK and not is_late)
