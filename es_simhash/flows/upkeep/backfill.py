@@ -20,9 +20,11 @@ from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.conditional_write import Place, place_of, rewrite
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.retry import Patience
 from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
 from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
@@ -131,7 +133,8 @@ class _Backfill:
         options, ledger = self._options, self._ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
         yield from refresh(self._index)
-        ledger.total = (yield Call("count", {"index": self._index, "body": {"query": query}}))["count"]
+        # Shards that do not answer now are found missing when they are read.
+        ledger.total, _ = yield from count_documents(self._index, query, patience=Patience())
         self._began = yield Compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
