@@ -53,6 +53,7 @@ class FakeServer:
         mapping=None,
     ):
         self.mapping = mapping or build_mapping(text_field="body")
+        self.mapping["properties"].setdefault("body", {"type": "text"})
         self.has_pit, self.has_shard_doc, self.is_opensearch = has_pit, has_shard_doc, is_opensearch
         self.window = window
         self.shards = [WHOLE]

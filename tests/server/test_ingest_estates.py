@@ -218,3 +218,18 @@ def test_each_index_of_an_alias_is_written_by_its_own_text_fields(server, index,
     [report] = simhash.ingest(f"{index}-all", [{"_id": "a", "content": TEXT, "body": OTHER}])
     assert (report.action, report.index) == ("written", f"{index}-new")
     assert held(server, f"{index}-new")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"
+
+
+def test_external_versions(index, simhash):
+    """``tag`` keeps the version that its owner gave; an update raises it by one, which room between numbers absorbs."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+
+    def write(version):
+        action = {"_id": "b", "_source": {"body": TEXT}, "version": version, "version_type": "external"}
+        [report] = simhash.ingest(index, [action])
+        return report.action
+
+    list(simhash.ingest(index, [{"_id": "c", "body": TEXT}]))
+    assert [write(5), write(6)] == ["tagged", "tagged"]
+    assert simhash.reconcile(index).changed == 2
+    assert [write(7), write(1_000_000)] == ["refused", "written"]  # it is the canonical now

@@ -133,14 +133,14 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
     rows = [groups.table.row(place) for place in places]
     canonicals = {int(groups.canonical[place]) for place in places}
     standing = yield from _unchanged(prefix, [groups.table.row(each) for each in sorted(canonicals)])
-    wanted = {_place_of(row): (row, place) for row, place in zip(rows, places, strict=True)}
+    wanted = {_place(row): (row, place) for row, place in zip(rows, places, strict=True)}
     sources: dict[Place, Mapping[str, Any]] = {}
 
     def change(target: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         row, place = wanted[target]
         canonical = groups.table.row(int(groups.canonical[place]))
         source = found.get("_source") or {}
-        if _place_of(canonical) not in standing or not _has(source, prefix, row.fingerprint):
+        if _place(canonical) not in standing or not _has(source, prefix, row.fingerprint):
             return None
         sources[target] = source
         return "delete", None
@@ -150,7 +150,7 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
     for row, place, outcome in zip(rows, places, outcomes, strict=True):
         record = _record(groups, place, "deleted")
         if outcome is not None and outcome.is_done:
-            records.append(replace(record, source=sources[_place_of(row)]))
+            records.append(replace(record, source=sources[_place(row)]))
         elif outcome is None or outcome.status in (CONFLICT, MISSING):
             records.append(_kept(record, "it or its canonical was changed or deleted meanwhile: run dedupe again"))
         else:
@@ -158,7 +158,7 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
     return records
 
 
-def _place_of(row: Row) -> Place:
+def _place(row: Row) -> Place:
     return Place(row.index, row.id, row.routing)
 
 
@@ -176,7 +176,7 @@ def _unchanged(prefix: str, rows: Sequence[Row]) -> Flow[set[Place]]:
     ]
     answer = yield Call("mget", {"body": {"docs": docs}})
     return {
-        _place_of(row)
+        _place(row)
         for row, found in zip(rows, answer["docs"], strict=True)
         if found.get("found") and _has(found.get("_source") or {}, prefix, row.fingerprint)
     }

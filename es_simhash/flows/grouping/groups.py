@@ -67,9 +67,9 @@ class Pair:
         distance:
             Their distance in bits.
         routing:
-            Routing value of the first, where it has one. An index may contain one ``_id`` in several shards.
+            ``_routing`` of the first, where it was indexed with one.
         other_routing:
-            Routing value of the second.
+            ``_routing`` of the second.
     """
 
     id: str
@@ -82,14 +82,14 @@ class Pair:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pair as plain JSON values."""
-        routings = {"routing": self.routing, "other_routing": self.other_routing}
         return {
             "id": self.id,
             "index": self.index,
             "other_id": self.other_id,
             "other_index": self.other_index,
             "distance": self.distance,
-            **{name: value for name, value in routings.items() if value is not None},
+            **({} if self.routing is None else {"routing": self.routing}),
+            **({} if self.other_routing is None else {"other_routing": self.other_routing}),
         }
 
 
@@ -133,8 +133,13 @@ def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
             own = hit.get("fields", {})
             if fields.fingerprint in own:
                 distance = int((own.get(fields.distance) or [0])[0])
-                fingerprint = from_hex(own[fields.fingerprint][0])
-                each = NearDup(hit["_id"], hit["_index"], distance, fingerprint, routing=hit.get("_routing"))
+                each = NearDup(
+                    hit["_id"],
+                    hit["_index"],
+                    distance,
+                    from_hex(own[fields.fingerprint][0]),
+                    routing=hit.get("_routing"),
+                )
                 members[own[fields.group][0]].append(each)
         return False
 

@@ -187,6 +187,7 @@ class _Backfill:
         yield from self._compare_again(changed)
         yield from self._record_shown()
         self._ledger.seen += len(hits)
+        self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         yield from self._pace()
         yield Emit(self._report())
         return list(answers[len(parts) :])
@@ -231,7 +232,11 @@ class _Backfill:
     def _record_strings(self) -> Flow[None]:
         """Record where every document now holds the signed copy as a string."""
         for name, target in self._judge.targets.items():
-            if target.holds_numbers and not self._options.filter and name not in self._ledger.failed_indices:
+            if not target.holds_numbers or name in self._ledger.failed_indices:
+                continue
+            # Neither a filter, nor that of an alias, has kept documents out of sight.
+            documents = (yield Call("count", {"index": name}))["count"]
+            if documents <= self._ledger.seen_by_index[name]:
                 yield from record_strings(self._context, name, target)
 
     def _refuse_unseen(self) -> None:
