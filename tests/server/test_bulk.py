@@ -228,7 +228,7 @@ def test_a_client_of_the_wrong_kind(sync_client, async_client):
 def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
     """The point in time is closed, whenever the task is cancelled."""
     from es_simhash import AsyncSimHashClient
-    from tests.server.test_lookup import fill, open_contexts
+    from tests.server.support import fill, open_contexts
 
     simhash = AsyncSimHashClient(async_client)
 
@@ -243,7 +243,7 @@ def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
     fill(server, index, [7] * 11_000)
     runner.run(main())
     for _ in range(50):  # a request cut off in flight may still be running on the server
-        if open_contexts(server) == 0:
+        if open_contexts(server, index) == 0:
             break
         runner.run(asyncio.sleep(0.1))
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0

@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError, Verification, fingerprint_fields
-from tests.server.test_lookup import send_lines
+from tests.server.support import send_lines
 
 THREE_SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 
