@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults check lint format types mappings docs client compat clean venv
+.PHONY: help demo test faults estates fuzz check lint format types mappings docs client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -39,6 +39,13 @@ test: check ## Run everything that must pass: format, lint, types, import contra
 faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many rounds as in make test
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
 
+estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, and compare with a model
+	ES_SIMHASH_ESTATES_SECONDS=$${ES_SIMHASH_ESTATES_SECONDS:-1200} $(BIN)/python -m pytest -s -m estates
+
+fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz.run
+
 check: lint types ## Everything except the tests
 
 lint: $(VENV)/.dev ## Check format, lint and import contracts
@@ -63,10 +70,19 @@ docs: $(VENV)/.dev ## Write docs/cli.md
 client: $(VENV)/.dev ## Write the async client from the sync client
 	$(BIN)/python tools/generate_async_client.py
 
+# The date of the commit, so that the same commit gives the same bytes.
+dist sbom: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+
+dist: $(VENV)/.dev ## Build the wheel and the source archive, reproducibly
+	$(BIN)/python -m build
+
+sbom: $(VENV)/.dev ## Write dist/sbom.cdx.json: dependencies, and the jars of the local servers
+	$(BIN)/python tools/generate_sbom.py dist/sbom.cdx.json
+
 # With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
 compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and write COMPATIBILITY.md; takes an hour
 	$(BIN)/python tools/compat.py --write
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) .compat build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .compat .fuzz build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

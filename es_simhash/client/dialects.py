@@ -8,19 +8,18 @@ the answer as plain values. It sets no transport option, opens no connection, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.protocol import Call
+from es_simhash.flows.protocol import Call, error_text, status_of
 
 __all__ = ["ELASTICSEARCH", "OPENSEARCH", "Dialect", "find_dialect", "is_async_client"]
 
 _COMMON = {
     "bulk": "bulk",
     "clear_scroll": "clear_scroll",
-    "count": "count",
     "create_index": "indices.create",
     "get_alias": "indices.get_alias",
     "get_data_stream": "indices.get_data_stream",
@@ -49,22 +48,53 @@ class Dialect:
             For each API name that a flow may use, the client's method.
         modules:
             Top-level modules whose classes have these methods.
+        search_options:
+            What is put into the body of every search, so that no default of the server shortens the answer.
     """
 
     name: str
     methods: Mapping[str, str]
     modules: frozenset[str] = field(default_factory=frozenset)
+    search_options: Mapping[str, Any] = field(default_factory=dict)
 
     def _send(self, client: Any, call: Call) -> Any:
         return attrgetter(self.methods[call.api])(client)(**call.arguments)
 
     def call(self, client: Any, call: Call) -> Any:
         """Make *call* with a sync client and return the answer as plain values."""
+        try:
+            return _plain(self._send(client, self._with_options(call)))
+        except Exception as error:
+            if not self._is_unknown(error):
+                raise
         return _plain(self._send(client, call))
 
     async def call_async(self, client: Any, call: Call) -> Any:
         """Make *call* with an async client and return the answer as plain values."""
+        try:
+            return _plain(await self._send(client, self._with_options(call)))
+        except Exception as error:
+            if not self._is_unknown(error):
+                raise
         return _plain(await self._send(client, call))
+
+    def _with_options(self, call: Call) -> Call:
+        """Return *call* with the search options in the body of each of its searches."""
+        body = call.arguments.get("body")
+        if not self.search_options or body is None or call.api not in ("search", "msearch"):
+            return call
+        if call.api == "search":
+            body = {**body, **self.search_options}
+        else:  # headers and bodies take turns
+            body = [{**line, **self.search_options} if n % 2 else line for n, line in enumerate(body)]
+        return replace(call, arguments={**call.arguments, "body": body})
+
+    def _is_unknown(self, error: Exception) -> bool:
+        """Return whether a server refused the search options, because it is too old to know them."""
+        if not self.search_options or status_of(error) != 400:
+            return False
+        text = error_text(error)
+        return any(name in text for name in self.search_options)
 
 
 def _plain(answer: Any) -> Any:
@@ -81,6 +111,8 @@ OPENSEARCH = Dialect(
     "opensearch",
     _COMMON | {"open_point_in_time": "create_pit", "close_point_in_time": "delete_pit"},
     frozenset({"opensearchpy"}),
+    # The default search pipeline of an index may cut hits off, or add a filter. Known to servers from 2.18 on.
+    {"search_pipeline": "_none"},
 )
 _DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
 

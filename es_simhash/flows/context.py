@@ -8,6 +8,7 @@ write.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,8 +43,7 @@ __all__ = [
 
 Index = str | Sequence[str]
 
-# How long settings are used after they were read. Another program may replace an index by one of another scheme; then
-# lookups go wrong for no longer than this.
+# How long settings are used before the whole mapping is read again. Meanwhile ``confirmation`` compares them.
 SETTINGS_SECONDS = 60.0
 # How long statistics and limits of an index are used: they only decide which plan is the fastest.
 STATS_SECONDS = 600.0
@@ -120,6 +120,7 @@ class Context:
     _settings: dict[str, tuple[float, IndexSettings, Resolved]] = field(default_factory=dict)
     _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
     _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
+    _confirmed: dict[str, float] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         """Return whether *scheme* is one that the caller asked for."""
@@ -138,6 +139,20 @@ class Context:
     def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved) -> None:
         """Remember settings for a while; mappings are left out, because they may be large."""
         self._settings[_key(index)] = (self.clock(), agreed, replace(resolved, mappings={}))
+        self.confirm(index)
+
+    def unlearn(self, index: Index) -> None:
+        """Forget the settings of *index*, which have changed, and its statistics."""
+        self._settings.pop(_key(index), None)
+        self._stats.pop(_key(index), None)
+
+    def confirm(self, index: Index) -> None:
+        """Note that the settings of *index* are right now."""
+        self._confirmed[_key(index)] = self.clock()
+
+    def seconds_since_confirmed(self, index: Index) -> float:
+        """Return how long ago the settings of *index* were known to be right."""
+        return self.clock() - self._confirmed.get(_key(index), -math.inf)
 
     def recall_stats(self, index: Index) -> IndexStats | None:
         """Return the statistics learned for *index*, unless they are too old."""
@@ -217,8 +232,24 @@ def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, 
     if known is None:
         resolved = yield from resolve_index(context, index)
         known = agree(resolved, context), resolved
+        _check_remote(context, index, known[0])
         context.learn(index, *known)
     return known
+
+
+def _check_remote(context: Context, index: Index, settings: IndexSettings) -> None:
+    """Refuse names on other clusters unless the caller vouches for their scheme, which must be that of the others."""
+    remote = [name for name in _key(index).split(",") if ":" in name and not name.startswith("<")]
+    if not remote:
+        return
+    assumed = context.assumed_settings()
+    if assumed is None:
+        raise InvalidInputError(
+            f"the mapping of {shorten(remote[0])} is on another cluster and cannot be read: pass scheme= to assume "
+            f"that its fingerprints have that scheme (the other indices named have {settings.scheme})"
+        )
+    if assumed.scheme != settings.scheme:
+        raise _mismatch(_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
 
 
 def resolve_index(context: Context, index: Index) -> Flow[Resolved]:

@@ -1,5 +1,7 @@
-"""The wheel, built and used from an empty folder, holds all that the package needs."""
+"""The wheel has everything that the package needs, works in an empty folder, and is reproducible."""
 
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -9,15 +11,35 @@ import pytest
 from tests.docs.blocks import ROOT
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The path of a freshly built wheel."""
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def build(source, folder):
+    """Build the wheel of *source* into *folder* and return its path."""
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     [path] = folder.glob("*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The path of a freshly built wheel."""
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+def test_the_wheel_is_reproducible(wheel, tmp_path):
+    """A build from another folder, whose files have other times and permissions, gives the same bytes."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, copy / name)
+    shutil.copytree(
+        ROOT / "es_simhash", copy / "es_simhash", copy_function=shutil.copyfile, ignore=lambda *_: ["__pycache__"]
+    )
+    for path in copy.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    (copy / "es_simhash" / "errors.py").chmod(0o600)
+    assert build(copy, tmp_path / "dist").read_bytes() == wheel.read_bytes()
 
 
 def test_the_wheel_holds_no_tests_and_all_data(wheel):

@@ -53,6 +53,7 @@ class FakeServer:
         mapping=None,
     ):
         self.mapping = mapping or build_mapping(text_field="body")
+        self.mapping["properties"].setdefault("body", {"type": "text"})
         self.has_pit, self.has_shard_doc, self.is_opensearch = has_pit, has_shard_doc, is_opensearch
         self.window = window
         self.shards = [WHOLE]
@@ -80,7 +81,7 @@ class FakeServer:
         assert call.opens == (call.api == "open_point_in_time" or "scroll" in call.arguments)
         return getattr(self, call.api)(**call.arguments)
 
-    def get_mapping(self, index):
+    def get_mapping(self, index, filter_path=None):
         return {INDEX: {"mappings": copy.deepcopy(self.mapping)}}
 
     def put_mapping(self, index, body):
@@ -89,9 +90,6 @@ class FakeServer:
 
     def get_settings(self, index):
         return {INDEX: {"settings": {"index": {"uuid": "u"}}}}
-
-    def count(self, index, body):
-        return {"count": len(self._hits(self.shown, body))}
 
     def refresh(self, index):
         self.shown = copy.deepcopy(self.docs)
@@ -121,6 +119,7 @@ class FakeServer:
         hits = self._hits(held, body)
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
         answer = {**self._page(hits[: body["size"]]), "_shards": shards}
+        answer["hits"]["total"]["value"] = len(hits)
         if scroll:
             self.given += 1
             answer["_scroll_id"] = f"scroll{self.given}"

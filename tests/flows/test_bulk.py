@@ -254,7 +254,7 @@ def operation_lists(draw):
     return found
 
 
-@given(operation_lists(), st.lists(st.sampled_from([None, "busy", "unsure"]), max_size=30))
+@given(operation_lists(), st.lists(st.sampled_from([None, "busy", "unsure"]), max_size=8))
 def test_operations_on_one_document_keep_their_order(sent, trouble):
     """
     Whatever was refused for load, with or without effect: the index ends as if all had gone out one by one.

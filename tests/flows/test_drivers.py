@@ -1,6 +1,7 @@
 """The drivers: both carry out the same flow, and let it clean up when it is broken off."""
 
 import asyncio
+import copy
 import inspect
 
 import pytest
@@ -10,10 +11,11 @@ from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, 
 from es_simhash.client.drivers import run, run_async, stream, stream_async
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
+from tests.flows.by_hand import ServerError
 
 
 class Client:
-    """Answers every method with its name and arguments; ``count`` fails."""
+    """Answers every method with its name and arguments; ``mget`` fails."""
 
     def __init__(self):
         self.calls = []
@@ -22,7 +24,7 @@ class Client:
         self.calls.append(arguments)
         return {"search": arguments}
 
-    def count(self, **arguments):
+    def mget(self, **arguments):
         raise OSError("no")
 
     def clear_scroll(self, **arguments):
@@ -37,8 +39,8 @@ class AsyncClient(Client):
         await asyncio.sleep(0)
         return super().search(**arguments)
 
-    async def count(self, **arguments):
-        return super().count(**arguments)
+    async def mget(self, **arguments):
+        return super().mget(**arguments)
 
     async def clear_scroll(self, **arguments):
         await asyncio.sleep(0)
@@ -50,10 +52,10 @@ def everything():
     first = yield Call("search", {"index": "a"})
     yield Wait(0)
     total = yield Compute(sum, ([1, 2],))
-    many = yield Together([Call("search", {"index": str(n)}) for n in range(5)] + [Call("count")], concurrency=2)
+    many = yield Together([Call("search", {"index": str(n)}) for n in range(5)] + [Call("mget")], concurrency=2)
     yield Emit("item")
     try:
-        yield Call("count")
+        yield Call("mget")
     except OSError as error:
         return first, total, [each if isinstance(each, dict) else type(each) for each in many], str(error)
 
@@ -139,7 +141,7 @@ def test_a_failure_passes_through_unchanged():
     """The very exception of the client."""
 
     def flow():
-        yield Call("count")
+        yield Call("mget")
 
     with pytest.raises(OSError, match="no"):
         run(flow(), Client(), ELASTICSEARCH)
@@ -250,3 +252,44 @@ def test_both_clients_have_the_same_methods(name):
 
 def _async_type(annotation):
     return "Iterable[Any] | AsyncIterable[Any]" if annotation == "Iterable[Any]" else annotation
+
+
+class OldServer:
+    """An OpenSearch server before 2.18 behind its client: it refuses options of a search that it does not know."""
+
+    def __init__(self):
+        self.bodies = []
+
+    def search(self, body):
+        return self._answer([body])
+
+    def msearch(self, body):
+        return self._answer(body[1::2])
+
+    def _answer(self, bodies):
+        self.bodies.append(bodies)
+        if any("search_pipeline" in each for each in bodies):
+            raise ServerError(400, "Unknown key for a VALUE_STRING in [search_pipeline].")
+        return {"answered": len(bodies)}
+
+
+@pytest.mark.parametrize(
+    ("call", "answered"),
+    [
+        (Call("search", {"body": {"size": 1}}), 1),
+        (Call("msearch", {"body": [{"index": "a"}, {"size": 1}, {"index": "b"}, {"size": 2}]}), 2),
+    ],
+)
+def test_every_search_goes_without_the_default_pipeline(call, answered):
+    """Where the server knows pipelines by name; an older one is asked once more. The call itself is not changed."""
+    client = OldServer()
+    before = copy.deepcopy(call)
+    assert OPENSEARCH.call(client, call) == {"answered": answered}
+    assert [[each.get("search_pipeline") for each in bodies] for bodies in client.bodies] == [
+        ["_none"] * answered,
+        [None] * answered,
+    ]
+    client = OldServer()
+    assert ELASTICSEARCH.call(client, call) == {"answered": answered}
+    assert len(client.bodies) == 1
+    assert call == before

@@ -203,3 +203,57 @@ def test_what_was_written_before_the_mapping_is_indexed(server, index, simhash):
     server.request("POST", f"/{index}/_refresh")
     assert len(found_by_themselves(simhash, index, documents, max_distance=3)) == 4
     assert list(simhash.backfill(index))[-1].changed == 0
+
+
+def test_numbers_stay_recorded_where_an_alias_shows_a_part_of_the_index(server, index, simhash):
+    """The documents that its filter hides still hold numbers."""
+    server.request("PUT", f"/{index}", mapped(value=True))
+    put(server, index, [{**each, "n": n} for n, each in enumerate(numbered(texts(4)))])
+    alias = {"add": {"index": index, "alias": f"{index}-part", "filter": {"range": {"n": {"lt": 2}}}}}
+    server.request("POST", "/_aliases", {"actions": [alias]})
+    assert list(simhash.backfill(f"{index}-part"))[-1].changed == 2
+    assert meta(server, index)["value"] is True
+    assert list(simhash.backfill(index))[-1].changed == 2
+    assert meta(server, index)["value"] == "string"
+
+
+def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simhash):
+    """As for a user from whom field-level security hides the text: it is not in the mapping either."""
+    server.request("PUT", f"/{index}", mapped())
+    put(server, index, [{"_id": "1", **fingerprint_fields(7)}])
+    with pytest.raises(MappingError, match="hidden"):
+        list(simhash.backfill(index))
+    assert held(server, index)["1"] == fingerprint_fields(7)
+
+
+def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, simhash):
+    """It has no such text, and gets no field of ours."""
+    server.request("PUT", f"/{index}-a", mapped())
+    put(server, f"{index}-a", numbered(texts(2)))
+    put(server, f"{index}-b", [{"_id": "1", "other": 1}])
+    assert list(simhash.backfill(f"{index}-*"))[-1].changed == 2
+    assert server.request("GET", f"/{index}-b/_mapping")[f"{index}-b"]["mappings"]["properties"].keys() == {"other"}
+
+
+def test_an_index_that_forbids_coercion_takes_strings_after_a_backfill(server, index, simhash):
+    """The mapping of the field allows it."""
+    body = mapped(value=True)
+    body["settings"] = {**ONE_SHARD, "index.mapping.coerce": False}
+    del body["mappings"]["properties"]["simhash"]["properties"]["value"]["coerce"]
+    server.request("PUT", f"/{index}", body)
+    documents = numbered(texts(3))
+    put(server, index, documents)
+    [*_, last] = simhash.backfill(index)
+    assert (last.changed, last.failed) == (3, 0)
+    assert len(found_by_themselves(simhash, index, documents, max_distance=8)) == 3
+
+
+@pytest.mark.parametrize("source", [{"excludes": ["note"]}])
+def test_groups_of_an_index_that_keeps_a_part_of_source_are_not_rewritten(server, index, simhash, source):
+    """Neither by reconcile nor by dedupe."""
+    mapping = build_mapping(text_field="body") | {"_source": source}
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
+    for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.dedupe(index, action="tag", dry_run=False))):
+        with pytest.raises(MappingError, match="_source"):
+            flow()

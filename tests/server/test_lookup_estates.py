@@ -2,7 +2,16 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, Verification, fingerprint_fields
+from es_simhash import (
+    AsyncSimHashClient,
+    InvalidInputError,
+    MappingError,
+    SchemeMismatchError,
+    SimHashClient,
+    Verification,
+    build_mapping,
+    fingerprint_fields,
+)
 from tests.server.support import send_lines
 
 THREE_SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
@@ -62,3 +71,149 @@ def test_texts_of_one_id_in_several_shards_are_verified_each(index, simhash, rou
     """And not one text for all of them."""
     found = simhash.find_near_dups(index, "text 1", max_distance=64, verify=Verification(0.0))
     assert {each.routing: each.similarity for each in found} == {routed[0]: 0.0, routed[1]: 1.0, routed[2]: 0.0}
+
+
+def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, simhash, routed):
+    """Each document is itself: in pairs, in groups, and where duplicates are deleted."""
+    pairs = simhash.pairs(index, max_distance=2)
+    assert sorted(sorted([each.routing, each.other_routing]) for each in pairs) == [
+        [routed[0], routed[1]],
+        [routed[0], routed[2]],
+        [routed[1], routed[2]],
+    ]
+    assert list(simhash.pairs(index, against=index, max_distance=0)) == []
+    simhash.reconcile(index, max_distance=2)
+    server.request("POST", f"/{index}/_refresh")
+    [group] = simhash.groups(index)
+    assert sorted(each.routing for each in group.members) == routed
+    deleted = list(simhash.dedupe(index, action="delete", dry_run=False))
+    assert [(each.id, each.action) for each in deleted] == [("7", "deleted")] * 2
+    server.request("POST", f"/{index}/_refresh")
+    left = [each.routing for each in simhash.find_near_dups(index, fingerprint=0)]
+    assert sorted([*left, *(each.routing for each in deleted)]) == routed
+
+
+WORDS = ["the council approved the new bridge", "shares fell after the forecast", "rain is expected on tuesday"]
+
+
+def fill_with(simhash, server, index, scheme):
+    simhash.create_index(index, scheme=scheme, text_field="body", settings=THREE_SHARDS)
+    documents = [{"_id": str(number), "body": text} for number, text in enumerate(WORDS)]
+    assert all(each.action == "written" for each in simhash.ingest(index, documents, on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+
+
+def own_lookups(simhash, index):
+    """Return what each kind of lookup by text finds of the texts that are there."""
+    return [
+        *([each.id for each in simhash.find_near_dups(index, text, max_distance=0)] for text in WORDS),
+        *([each.id for each in found] for found in simhash.find_near_dups_many(index, WORDS, max_distance=0)),
+        *([each.id for each in simhash.stream_near_dups(index, text, max_distance=0)] for text in WORDS),
+    ]
+
+
+EVERY = [["0"], ["1"], ["2"]] * 3
+
+
+@pytest.mark.parametrize("first", range(3))
+def test_an_index_created_again_with_another_scheme(server, index, make_simhash, first):
+    """The next lookup of whatever kind goes by the new scheme, though the old one was read a moment ago."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, index, "words")
+    assert own_lookups(ours, index) == EVERY
+    server.request("DELETE", f"/{index}")
+    fill_with(theirs, server, index, "shingles")
+    if first == 0:
+        found = ours.find_near_dups(index, WORDS[0], max_distance=0)
+        assert ([each.id for each in found], str(found.scheme)) == (["0"], "shingles-2")
+    elif first == 1:
+        assert [[each.id for each in found] for found in ours.find_near_dups_many(index, WORDS)] == EVERY[:3]
+    else:
+        assert [each.id for each in ours.stream_near_dups(index, WORDS[2])] == ["2"]
+    assert own_lookups(ours, index) == EVERY
+
+
+def test_an_index_created_again_without_our_fields(server, index, make_simhash):
+    """It is an error, as it is for a client that never saw the old one."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, index, "words")
+    assert own_lookups(ours, index) == EVERY
+    server.request("DELETE", f"/{index}")
+    server.request("PUT", f"/{index}", {"settings": THREE_SHARDS})
+    with pytest.raises(MappingError):
+        ours.find_near_dups(index, WORDS[0])
+    server.request("DELETE", f"/{index}")
+    with pytest.raises(Exception, match="index_not_found"):
+        ours.find_near_dups(index, WORDS[0])
+
+
+def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(server, index, make_simhash):
+    """Also where the question is a fingerprint."""
+    ours, theirs = make_simhash(scheme="words"), make_simhash()
+    fill_with(theirs, server, index, "words")
+    assert len(ours.find_near_dups(index, fingerprint=1)) == 0
+    server.request("DELETE", f"/{index}")
+    fill_with(theirs, server, index, "shingles")
+    for ask in (ours.find_near_dups, ours.stream_near_dups):
+        with pytest.raises(SchemeMismatchError):
+            list(ask(index, fingerprint=1))
+
+
+def test_an_alias_that_moves_to_an_index_of_another_scheme(server, index, make_simhash):
+    """The name stays, what stands behind it does not; several indices behind it have to agree."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, f"{index}-1.a", "words")
+    fill_with(theirs, server, f"{index}-2.b", "shingles")
+    alias = f"{index}-alias"
+    move = {"actions": [{"add": {"index": f"{index}-1.a", "alias": alias}}]}
+    server.request("POST", "/_aliases", move)
+    assert own_lookups(ours, alias) == EVERY
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-2.b", "alias": alias}}]})
+    with pytest.raises(SchemeMismatchError):
+        ours.find_near_dups(alias, WORDS[0])
+    server.request("POST", "/_aliases", {"actions": [{"remove": {"index": f"{index}-1.a", "alias": alias}}]})
+    assert own_lookups(ours, alias) == EVERY
+
+
+def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode, runner, simhash):
+    """Nothing with bits of the old scheme is written to the new index."""
+    simhash.create_index(index, scheme="words", text_field="body", settings=THREE_SHARDS)
+    documents = [{"_id": str(number), "body": f"{WORDS[0]} {number}"} for number in range(2_000)]
+    written = []
+
+    def note(report):
+        if not written:
+            server.request("DELETE", f"/{index}")
+            mapping = build_mapping(scheme="shingles", text_field="body")
+            server.request("PUT", f"/{index}", {"settings": THREE_SHARDS, "mappings": mapping})
+        written.append(report)
+
+    def ingest():
+        for report in SimHashClient(client).ingest(index, documents, on_duplicate=None):
+            note(report)
+
+    async def ingest_async():
+        async for report in AsyncSimHashClient(client).ingest(index, documents, on_duplicate=None):
+            note(report)
+
+    with pytest.raises(SchemeMismatchError, match="changed to scheme shingles-2"):
+        ingest() if mode == "sync" else runner.run(ingest_async())
+    assert 0 < len(written) < 2_000
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 0
+
+
+@pytest.mark.parametrize("scheme", [None, "shingles", "words"])
+def test_a_remote_beside_a_local_name(server, index, make_simhash, scheme):
+    """Its mapping cannot be read: whoever names it says which scheme it has, and the local ones must have that too."""
+    fill_with(make_simhash(), server, index, "words")
+    ours = make_simhash(scheme=scheme)
+    error, words = {
+        None: (InvalidInputError, "pass scheme="),
+        "shingles": (SchemeMismatchError, "words-1"),
+        "words": (Exception, "me"),  # no such cluster is configured: the server says so
+    }[scheme]
+    for names in (f"{index},me:other", [index, "me:other"]):
+        for ask in (ours.find_near_dups, ours.stream_near_dups):
+            with pytest.raises(error, match=words):
+                list(ask(names, fingerprint=1))

@@ -8,10 +8,11 @@ a refused or a replacing write in ``settle`` and ``relink``, the report in ``wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from es_simhash.flows.confirmation import check_unchanged
 from es_simhash.flows.context import Context, agree, resolve_index
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
@@ -59,7 +60,8 @@ def ingest(
             decider = Decider(grouping, options.on_duplicate)
             grouper = _Grouper(index, grouping, lookup, decider, prefix=context.prefix, in_flight=sizes.in_flight)
             yield from lookup.prepare()
-        yield from _Pipeline(source, grouper, context.prefix).run()
+        context.learn(index, settings, resolved)
+        yield from _Pipeline(source, grouper, context.prefix).run(lambda: check_unchanged(context, index, settings))
     finally:
         source.close()
 
@@ -128,7 +130,8 @@ class _Pipeline:
         self._grouper = grouper
         self._prefix = prefix
 
-    def run(self) -> Flow[None]:
+    def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Carry all batches through; *check*, before each is written, that the index still has its settings."""
         grouper = self._grouper
         lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
@@ -139,6 +142,7 @@ class _Pipeline:
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
+            yield from check()
             answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from es_simhash.flows.confirmation import SettingsChanged, check_unchanged
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.lookup.batch import Batch, make_batch, take_answer
 from es_simhash.flows.lookup.index_stats import index_stats
@@ -86,7 +87,12 @@ class GroupLookups:
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete
         even then is returned and says so; a refusal for another reason raises.
         """
-        outcomes = yield from take_answer(batch, answer, patience=self._patience)
+        subject = self._subject
+        try:
+            outcomes = yield from take_answer(batch, answer, patience=self._patience)
+        except SettingsChanged:
+            yield from check_unchanged(subject.context, subject.index, subject.settings)
+            outcomes = yield from take_answer(batch, answer, patience=self._patience)
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
             if isinstance(outcome, Exception):
@@ -98,6 +104,7 @@ class GroupLookups:
         """Return what is near to each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
+        yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)
         batch = self.batch(fingerprints)
         try:
             answer = yield batch.call()

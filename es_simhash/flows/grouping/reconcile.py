@@ -20,6 +20,7 @@ from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
+from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.operations import Failure
@@ -124,6 +125,8 @@ def reconcile(
     multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
     resolved = yield from resolve_index(context, index)
+    if not dry_run:
+        refuse_updates(resolved.mappings)
     grouping = yield from settle_grouping(context, resolved, request, record=not dry_run)
     changed = 0
     failures: list[Failure] = []
@@ -167,22 +170,21 @@ class _Writer:
     def _write(self, places: Sequence[int]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {(row.index, row.id): (row, self._fields(place, row)) for place, row in rows.items()}
-        moved: set[tuple[str, str]] = set()
+        wanted = {Place(row.index, row.id, row.routing): (row, self._fields(place, row)) for place, row in rows.items()}
+        moved: set[Place] = set()
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            row, fields = wanted[place.index, place.id]
+            row, fields = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
             if own.get("fingerprint") != to_hex(row.fingerprint):
-                moved.add((place.index, place.id))
+                moved.add(place)
                 return None
             given = {key: value for key, value in fields.items() if own.get(key) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        targets = [Place(row.index, row.id, row.routing) for row in rows.values()]
-        outcomes = yield from rewrite(targets, change, source=[self._prefix])
+        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix])
         self.moved += len(moved)
         for outcome in outcomes:
             if outcome is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from es_simhash.errors import SearchFailedError
+from es_simhash.flows.confirmation import SettingsChanged, send_confirmed
 from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.lookup.search import read_answer, search
 from es_simhash.flows.lookup.shared_search import Bundle, bundles
@@ -110,8 +111,9 @@ def _may_improve(outcome: Outcome) -> bool:
 
 def _send(batch: Batch) -> Flow[Any]:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
+    subject = batch.bundles[0].questions[0].subject
     try:
-        return (yield batch.call())
+        return (yield from send_confirmed(subject.context, subject.index, batch.call()))
     except Exception as error:  # noqa: BLE001 -- judged by _answers
         return error
 
@@ -149,6 +151,8 @@ def _read_answers(questions: Sequence[Question], answers: Sequence[Any]) -> Flow
     for question, answer in zip(questions, answers, strict=True):
         try:
             outcomes.append((yield from _read_one(question, answer)))
+        except SettingsChanged:
+            raise  # no matter of one element
         except Exception as error:  # noqa: BLE001 -- a failed element is a value
             outcomes.append(error)
     return outcomes

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.flows.confirmation import with_settings
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.lookup.options import Options, check_complete, effective_distance, usable_limits
@@ -39,16 +40,19 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     if options.verification is not None and text is None:
         raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
     try:
-        settings = yield from read_index_settings(context, index)
+        yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         return check_complete(NearDups(complete=False, reasons=error.reasons), options)
-    if text is not None:
-        fingerprint = yield Compute(_fingerprint, (text, settings))
-    if fingerprint is None:
-        return nothing_for(settings, options)
-    subject = yield from read_subject(context, index, settings, before_verification(options))
-    found = yield from search(Question(subject, fingerprint))
-    return (yield from verify_found(index, [found], [text], settings, options))[0]
+
+    def look_up(settings: IndexSettings) -> Flow[NearDups]:
+        wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
+        if wanted is None:
+            return nothing_for(settings, options)
+        subject = yield from read_subject(context, index, settings, before_verification(options))
+        found = yield from search(Question(subject, wanted))
+        return (yield from verify_found(index, [found], [text], settings, options))[0]
+
+    return (yield from with_settings(context, index, look_up))
 
 
 def before_verification(options: Options) -> Options:
@@ -130,13 +134,14 @@ def scan(context: Context, index: Index, text: str | None, fingerprint: int | No
     check_question(text, fingerprint)
     if options.size is not None:
         raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
-    settings = yield from read_index_settings(context, index)
-    if text is not None:
-        fingerprint = yield Compute(_fingerprint, (text, settings))
-    if fingerprint is None:
-        return
-    subject = yield from read_subject(context, index, settings, options)
-    yield from stream(Question(subject, fingerprint))
+
+    def look_up(settings: IndexSettings) -> Flow[None]:
+        wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
+        if wanted is not None:
+            subject = yield from read_subject(context, index, settings, options)
+            yield from stream(Question(subject, wanted))
+
+    yield from with_settings(context, index, look_up)
 
 
 def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:

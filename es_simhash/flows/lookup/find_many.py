@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SimHashError
+from es_simhash.flows.confirmation import with_settings
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.batch import Outcome, ask_batch
 from es_simhash.flows.lookup.find import before_verification, nothing_for, read_subject, verify_found
@@ -49,27 +50,43 @@ def find_many(
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
     try:
-        settings = yield from read_index_settings(context, index)
+        yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
         return [check_complete(unknown, options) for _ in given]
-    subject = yield from read_subject(context, index, settings, before_verification(options), many=True)
     results: list[Outcome] = []
     for part in _parts(given, options.sizes.batch):
-        if texts is None:
-            found = [_check_fingerprint(each) for each in part]
-        else:
-            found = yield Compute(_fingerprint_each, (part, settings))
-        answers = yield from _look_up([Question(subject, each) for each in found if isinstance(each, int)])
-        if options.verification is not None:
-            asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-            answers = yield from _verify_each(index, answers, asked, settings, options)
-        outcomes = iter(answers)
-        results += [
-            next(outcomes) if isinstance(each, int) else nothing_for(settings, options) if each is None else each
-            for each in found
-        ]
+
+        def look_up(settings: IndexSettings, part: Sequence[Any] = part) -> Flow[list[Outcome]]:
+            if texts is None:
+                found = [_check_fingerprint(each) for each in part]
+            else:
+                found = yield Compute(_fingerprint_each, (part, settings))
+            return (yield from _find_part(context, index, settings, options, part, found))
+
+        results += yield from with_settings(context, index, look_up)
     return results
+
+
+def _find_part(
+    context: Context,
+    index: Index,
+    settings: IndexSettings,
+    options: Options,
+    part: Sequence[Any],
+    found: Sequence[int | Exception | None],
+) -> Flow[list[Outcome]]:
+    """Return the outcomes for the elements *part*, whose fingerprints, or what is wrong with them, are *found*."""
+    subject = yield from read_subject(context, index, settings, before_verification(options), many=True)
+    answers = yield from _look_up([Question(subject, each) for each in found if isinstance(each, int)])
+    if options.verification is not None:
+        asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
+        answers = yield from _verify_each(index, answers, asked, settings, options)
+    outcomes = iter(answers)
+    return [
+        next(outcomes) if isinstance(each, int) else nothing_for(settings, options) if each is None else each
+        for each in found
+    ]
 
 
 def _parts(items: Iterable[_T], size: int) -> Iterator[list[_T]]:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.flows.confirmation import send_confirmed, with_settings
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
 from es_simhash.flows.lookup.options import Options, check_complete, effective_distance
@@ -50,16 +51,20 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     if not isinstance(id, str):
         raise TypeError(f"id must be a string, not {type(id).__name__}")
     try:
-        settings = yield from read_index_settings(context, index)
+        yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         return check_complete(NearDups(complete=False, reasons=error.reasons), options)
-    found = yield from _find_unverified(context, index, id, settings, before_verification(options))
-    if options.verification is None or not found:
-        return found
-    text = yield from fetch_text(
-        index, id, settings=settings, verification=options.verification, routing=options.routing
-    )
-    return (yield from verify_found(index, [found], [text], settings, options))[0]
+
+    def look_up(settings: IndexSettings) -> Flow[NearDups]:
+        found = yield from _find_unverified(context, index, id, settings, before_verification(options))
+        if options.verification is None or not found:
+            return found
+        text = yield from fetch_text(
+            index, id, settings=settings, verification=options.verification, routing=options.routing
+        )
+        return (yield from verify_found(index, [found], [text], settings, options))[0]
+
+    return (yield from with_settings(context, index, look_up))
 
 
 def _find_unverified(
@@ -131,7 +136,8 @@ def _find_at_once(
     )
     routing = {} if options.routing is None else {"routing": options.routing}
     try:
-        answer = yield Call("search", {"index": index, "body": body, **routing})
+        call = Call("search", {"index": index, "body": body, **routing})
+        answer = yield from send_confirmed(context, index, call)
     except Exception as error:
         # An alias of several indices or a data stream cannot be asked for a document by id.
         if status_of(error) not in (400, 404, 500):

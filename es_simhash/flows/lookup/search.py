@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from es_simhash.flows.confirmation import confirm, send_confirmed
 from es_simhash.flows.lookup.collect import Collector
 from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.lookup.skim import skim_passes
@@ -33,7 +34,8 @@ def search(question: Question) -> Flow[NearDups]:
         try:
             if reads_all:
                 return (yield from _read_all(question))
-            answer = yield Call("search", {"index": subject.index, "body": question.body(), **subject.routing})
+            call = Call("search", {"index": subject.index, "body": question.body(), **subject.routing})
+            answer = yield from send_confirmed(subject.context, subject.index, call)
         except Exception as error:
             if reads_all and status_of(error) == 403:
                 may_read_all = False  # a user who may search but not open a view gets an answer if one page holds it
@@ -60,6 +62,7 @@ def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]
 
 
 def _read_all(question: Question) -> Flow[NearDups]:
+    yield from confirm(question.subject.context, question.subject.index)
     while True:
         collector = Collector(question)
         try:
@@ -113,7 +116,9 @@ def stream(question: Question) -> Flow[None]:
     Emit near-duplicates as their pages are read, in no order.
     """
     collector = Collector(question)
-    options = question.subject.options
+    subject = question.subject
+    options = subject.options
+    yield from confirm(subject.context, subject.index)
 
     def emit(hits: Hits) -> Flow[bool]:
         collector.add(hits)
@@ -125,7 +130,7 @@ def stream(question: Question) -> Flow[None]:
     while True:
         try:
             gaps = yield from read_pages(
-                question.subject.index, question.body(), emit, page=options.sizes.next_page, routing=options.routing
+                subject.index, question.body(), emit, page=options.sizes.next_page, routing=options.routing
             )
         except Exception as error:
             # What was emitted cannot be taken back, and would come a second time.

@@ -14,12 +14,24 @@ from typing import Any, Literal
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.protocol import error_text, status_of
 
-__all__ = ["Gap", "check_whole", "find_gaps", "is_source_refused", "is_window_refused", "refusal_text", "sentences"]
+__all__ = [
+    "Gap",
+    "check_whole",
+    "find_gaps",
+    "is_shard_missing",
+    "is_source_refused",
+    "is_window_refused",
+    "refusal_text",
+    "sentences",
+]
 
 GapKind = Literal["shards_failed", "shards_silent", "no_shard", "timed_out", "terminated_early", "clusters"]
 
 # What both products say when they are asked for parts of a _source that is not kept.
 _NO_SOURCE = "unable to fetch fields from _source"
+# Elasticsearch answers 503 where one shard refuses a request and another is missing.
+_REFUSED = (400, 503)
+_MISSING_SHARDS = "missing shards"
 _WINDOW = ("max_result_window", "Result window is too large")
 
 
@@ -130,17 +142,24 @@ def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]
         refusal:
             The client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
     """
-    if isinstance(refusal, BaseException) and status_of(refusal) != 400:
+    if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
     text = refusal_text(refusal)
     return any(words in text for words in _WINDOW)
+
+
+def is_shard_missing(refusal: BaseException) -> bool:
+    """
+    Return whether the server refused a request because a shard has no active copy.
+    """
+    return status_of(refusal) == 503 and _MISSING_SHARDS in refusal_text(refusal)
 
 
 def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
     """
     Return whether the server refused to bring parts of a ``_source`` that the index does not keep.
     """
-    if isinstance(refusal, BaseException) and status_of(refusal) != 400:
+    if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
     return _NO_SOURCE in refusal_text(refusal)
 

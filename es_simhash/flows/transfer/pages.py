@@ -16,8 +16,8 @@ from typing import Any
 
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow, Together, error_text, status_of
-from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
-from es_simhash.flows.transfer.retry import ATTEMPTS, Patience, ask, is_passing
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_shard_missing, is_window_refused
+from es_simhash.flows.transfer.retry import ATTEMPTS, Patience, is_passing
 
 __all__ = ["Handle", "HandleAhead", "Hits", "Pass", "Passes", "read_pages", "read_slices"]
 
@@ -100,7 +100,7 @@ def read_pages(
         What :func:`~es_simhash.flows.transfer.answers.find_gaps` found in the answers, each once.
     """
     options = {} if routing is None else {"routing": routing}
-    view = yield from _open_view(index, options, KEEP_ALIVE_SECONDS, Patience(1))
+    view = yield from _open_view(index, options, KEEP_ALIVE_SECONDS)
     if view is not None:
         view.ranked = ranked
         try:
@@ -150,7 +150,7 @@ def read_slices(
         page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
         between_pages = page * slices / documents_per_second
         keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
-    view = yield from _open_view(index, {}, keep_alive, Patience(1))
+    view = yield from _open_view(index, {}, keep_alive)
     if view is not None:
         view.attempts = ATTEMPTS
         cursors = [_Cursor(body, page, part=(number, slices)) for number in range(slices)]
@@ -238,13 +238,14 @@ class _Cursor:
             self._after = hits[-1]["sort"]
 
 
-def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int, patience: Patience) -> Flow[_View | None]:
-    """Open a point in time; ``None`` where the server has none, or the user no right to one."""
+def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int) -> Flow[_View | None]:
+    """Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing."""
     arguments = {"index": index, "keep_alive": f"{keep_alive}s", **options}
     try:
-        opened = yield from ask(Call("open_point_in_time", arguments, opens=True), patience=patience)
+        opened = yield Call("open_point_in_time", arguments, opens=True)
     except Exception as error:
-        if status_of(error) not in (400, 403, 404, 405):
+        # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
+        if status_of(error) not in (400, 403, 404, 405) and not is_shard_missing(error):
             raise
         # A missing index fails again when it is scrolled, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)

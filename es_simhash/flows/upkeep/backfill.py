@@ -20,8 +20,10 @@ from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.conditional_write import Place, place_of, rewrite
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
 from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.retry import Patience
 from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
 from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
@@ -129,7 +131,8 @@ class _Backfill:
         options, ledger = self._options, self._ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
         yield from refresh(self._index)
-        ledger.total = (yield Call("count", {"index": self._index, "body": {"query": query}}))["count"]
+        # Shards that do not answer now are found missing when they are read.
+        ledger.total, _ = yield from count_documents(self._index, query, patience=Patience())
         self._began = yield Compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
@@ -182,6 +185,7 @@ class _Backfill:
         yield from self._compare_again(changed)
         yield from self._record_shown()
         self._ledger.seen += len(hits)
+        self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         yield from self._pace()
         yield Emit(self._report())
         return list(answers[len(parts) :])
@@ -226,7 +230,11 @@ class _Backfill:
     def _record_strings(self) -> Flow[None]:
         """Record where every document now holds the signed copy as a string."""
         for name, target in self._judge.targets.items():
-            if target.holds_numbers and not self._options.filter and name not in self._ledger.failed_indices:
+            if not target.holds_numbers or name in self._ledger.failed_indices:
+                continue
+            # Neither a filter, nor that of an alias, has kept documents out of sight.
+            documents = (yield Call("count", {"index": name}))["count"]
+            if documents <= self._ledger.seen_by_index[name]:
                 yield from record_strings(self._context, name, target)
 
     def _refuse_unseen(self) -> None:

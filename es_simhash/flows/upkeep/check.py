@@ -12,7 +12,9 @@ from typing import Any
 
 from es_simhash.errors import SimHashError
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.protocol import Flow, error_text, status_of
+from es_simhash.flows.transfer.answers import sentences
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import Fault, find_faults, find_source_faults
 from es_simhash.index.fields import Fields
@@ -75,11 +77,15 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
     faults += find_source_faults(mapping)
     documents = fingerprinted = 0
     try:
-        documents = (yield Call("count", {"index": name}))["count"]
-        body = {"query": {"exists": {"field": Fields(context.prefix).fingerprint}}}
-        fingerprinted = (yield Call("count", {"index": name, "body": body}))["count"]
+        documents, gaps = yield from count_documents(name)
+        fingerprinted, more = yield from count_documents(
+            name, {"exists": {"field": Fields(context.prefix).fingerprint}}
+        )
+        if whole := sentences([*gaps, *more]):
+            ready = False
+            faults.append(Fault("not_searchable", found="; ".join(whole)))
     except Exception as error:
-        if status_of(error) != 400:
+        if status_of(error) not in (400, 503):
             raise
         ready = False
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))

@@ -6,6 +6,7 @@ No request is made here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,15 @@ class Ledger:
     Attributes:
         total, seen, changed:
             As in :class:`BackfillProgress`.
+        seen_by_index:
+            Number of documents looked at in the first pass, for each concrete index.
         failed_indices:
             Indices with documents that could not be read or written.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
         self.total = self.seen = self.changed = 0
+        self.seen_by_index: Counter[str] = Counter()
         self._judge = judge
         self._checkpoint = checkpoint
         self._stale = self._empty = self._failed = 0

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.mapping import has_synthetic_source, mapping_update, may_hold
-from es_simhash.index.meta import IndexSettings, check_text_fields, text_fields_of
+from es_simhash.index.meta import IndexSettings, check_text_fields, read_settings, text_fields_of
 
 logger = logging.getLogger("es_simhash")
 
@@ -79,10 +79,15 @@ def find_targets(
     """
     resolved = yield from resolve_index(context, index)
     refuse_updates(resolved.mappings)
+    if resolved.assumed is not None:
+        raise MappingError(
+            f"the mapping of {shorten(index)} cannot be read, and a backfill goes by it: run it on the cluster that "
+            "holds the index, as a user who may read mappings"
+        )
     lacking = _find_lacking(context, resolved, text_field)
     every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
-    yield from _refuse_impossible(resolved, every, names)
+    yield from _refuse_impossible(context, resolved, names)
     answer = yield Call("get_settings", {"index": index})
     targets = {}
     for name in sorted(every):
@@ -90,6 +95,8 @@ def find_targets(
         is_synthetic = has_synthetic_source(resolved.mappings[name], found)
         targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
     if not dry_run:
+        # An index beside the others in which no document has such a text needs no fields; it is only looked through.
+        lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
         yield from _add_fields(context, resolved, targets, lacking)
     return targets
 
@@ -114,8 +121,8 @@ def _add_fields(
 def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
     """Return the indices to which our fields, or the record of their scheme, can be added."""
     without_scheme = [each.index for each in resolved.faults if each.fault.kind == "no_scheme"]
-    if resolved.assumed or len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
-        agree(resolved, context)  # raises, unless only the mappings may not be read
+    if len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
+        agree(resolved, context)  # raises
     return sorted({*without_scheme, *resolved.unmapped})
 
 
@@ -147,26 +154,42 @@ def _text_fields(
     return shared
 
 
-def _refuse_impossible(
-    resolved: Resolved, every: Mapping[str, IndexSettings], names: Mapping[str, tuple[str, ...]]
-) -> Flow[None]:
-    """Refuse a text field, not recorded yet, that no document can have; an index without documents proves nothing."""
-    unrecorded = [name for name, settings in every.items() if settings.text_fields != names[name]]
-    for field in dict.fromkeys(field for name in unrecorded for field in names[name]):
-        holders = [name for name in unrecorded if field in names[name]]
+def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> Flow[None]:
+    """
+    Refuse text fields that no document can have, before a fingerprint is written or taken out.
+
+    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
+    fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
+    """
+    for field in dict.fromkeys(field for fields in names.values() for field in fields):
+        holders = [name for name, fields in names.items() if field in fields]
         if any(may_hold(resolved.mappings[name], field) for name in holders):
             continue
-        if (yield Call("count", {"index": holders}))["count"]:
+        unrecorded = [name for name in holders if not _records(resolved, name, field)]
+        if unrecorded and (yield Call("count", {"index": unrecorded}))["count"]:
             raise InvalidInputError(
-                f"no document of index {shorten(holders[0])} has a field {field!r}: check the name of the text field"
+                f"no document of index {unrecorded[0]!r} has a field {field!r}: check the name of the text field"
             )
+    for name, fields in names.items():
+        if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
+            query = {"exists": {"field": f"{context.prefix}.fingerprint"}}
+            if (yield Call("count", {"index": name, "body": {"query": query}}))["count"]:
+                raise MappingError(
+                    f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
+                    "documents have lost their text, or it is hidden from this user; a backfill would delete the "
+                    "fingerprints"
+                )
+
+
+def _records(resolved: Resolved, name: str, field: str) -> bool:
+    return name in resolved.each and field in resolved.each[name].text_fields
 
 
 def record_text_fields(context: Context, name: str, target: Target) -> Flow[Target]:
     """
     Record the text fields of *target* in the mapping of index *name*; return the target as it is then.
     """
-    return _record(context, name, target, replace(target.settings, text_fields=target.text_fields))
+    return _record(context, name, target, text_fields=target.text_fields)
 
 
 def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
@@ -176,7 +199,7 @@ def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
     A user who may not change the mapping gets a warning in the log: lookups stay exact, and go without scripts.
     """
     try:
-        return (yield from _record(context, name, target, replace(target.settings, value_type="string")))
+        return (yield from _record(context, name, target, value_type="string"))
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
@@ -184,8 +207,10 @@ def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
         return target
 
 
-def _record(context: Context, name: str, target: Target, settings: IndexSettings) -> Flow[Target]:
+def _record(context: Context, name: str, target: Target, **changes: Any) -> Flow[Target]:
+    """Record *changes* of the settings, beside what others have recorded meanwhile."""
     mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
+    settings = replace(read_settings(mapping, prefix=context.prefix) or target.settings, **changes)
     body = mapping_update(mapping, settings, prefix=context.prefix)
     yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
     context.forget()

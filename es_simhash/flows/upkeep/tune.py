@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index, read_index_settings
 from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import sentences
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import read_text
@@ -68,12 +69,12 @@ def tune(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
             "_source holds it"
         )
-    documents = (yield Call("count", {"index": index, "body": {"query": query}}))["count"]
+    documents, uncounted = yield from count_documents(index, query)
     stats = IndexStats(max(1, documents))
     if settings is not None:
         stats = (yield from index_stats(context, index)) or stats
         stats = replace(stats, documents=max(documents, stats.documents))
-    notes = list(sentences(gaps))
+    notes = list(sentences([*gaps, *uncounted]))
     if len(texts) < sample:
         notes.append(f"{len(texts):,} texts were drawn, not {sample:,}: there are no more, or some have no text")
     shown = name if isinstance(name, str) else ",".join(name)

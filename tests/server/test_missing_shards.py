@@ -1,0 +1,61 @@
+"""Shards without any copy: each operation says that documents may be missing, and none decides by the rest."""
+
+import pytest
+
+from es_simhash import IncompleteSearchError
+
+TEXT = "the council votes on the new bridge across the harbour"
+NOWHERE = {"index.routing.allocation.require._name": "nobody"}
+FEW = {"number_of_shards": 1, "number_of_replicas": 0}
+
+
+@pytest.fixture
+def partial(server, simhash, call, index):
+    """An alias of two indices, of which the one has no active copy; both have our fields."""
+    other = f"{index}-red"
+    call(simhash.create_index(index, text_field="body", settings=FEW))
+    mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
+    server.request("PUT", f"/{other}?wait_for_active_shards=0", {"settings": {**FEW, **NOWHERE}, "mappings": mapping})
+    documents = [{"_id": str(n), "body": TEXT} for n in range(3)]
+    assert len(list(call(simhash.ingest(index, documents, on_duplicate="tag")))) == 3
+    server.request("POST", f"/{index}/_refresh")
+    yield f"{index},{other}"
+    server.request("DELETE", f"/{other}")
+
+
+def test_lookups_are_incomplete(partial, simhash, call):
+    """One, many, streamed, by id and verified; a caller who asks for it gets what there is, marked."""
+    for lookup in (
+        lambda: simhash.find_near_dups(partial, TEXT),
+        lambda: simhash.find_near_dups(partial, TEXT, max_distance=12),
+        lambda: simhash.find_near_dups(partial, TEXT, size=1),
+        lambda: simhash.find_near_dups_of(partial, "0"),
+        lambda: simhash.find_near_dups(partial, TEXT, verify=True),
+    ):
+        with pytest.raises(IncompleteSearchError) as caught:
+            call(lookup())
+        assert len(caught.value.reasons) == 1
+    found = call(simhash.find_near_dups(partial, TEXT, on_incomplete="return"))
+    assert (len(found), found.complete) == (3, False)
+    many = call(simhash.find_near_dups_many(partial, [TEXT] * 3, on_incomplete="return"))
+    assert [(len(each), each.complete) for each in many] == [(3, False)] * 3
+    with pytest.raises(IncompleteSearchError):
+        list(call(simhash.stream_near_dups(partial, TEXT)))
+
+
+def test_more_candidates_than_a_page_are_incomplete(partial, server, simhash, call):
+    """Elasticsearch opens no point in time then: the rest is read all the same, and marked."""
+    for name in partial.split(","):
+        server.request("PUT", f"/{name}/_settings", {"index.max_result_window": 2})
+    found = call(simhash.find_near_dups(partial, TEXT, on_incomplete="return"))
+    assert (len(found), found.complete) == (3, False)
+
+
+def test_what_reads_everything_is_an_error(partial, simhash, call):
+    """Groups, pairs, and a count of what is there."""
+    for reading in (simhash.pairs, simhash.groups):
+        with pytest.raises(IncompleteSearchError):
+            list(call(reading(partial)))
+    good, red = call(simhash.check(partial))
+    assert good.ready
+    assert not red.ready
