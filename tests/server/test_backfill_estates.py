@@ -223,7 +223,7 @@ def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simh
     put(server, index, [{"_id": "1", **fingerprint_fields(7)}])
     with pytest.raises(MappingError, match="hidden"):
         list(simhash.backfill(index))
-    assert held(server, index)["1"] == fingerprint_fields(7)
+    assert read_all(server, index)["1"] == fingerprint_fields(7)
 
 
 def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, simhash):
