@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults fuzz check lint format types mappings docs client dist sbom compat clean venv
+.PHONY: help demo test faults estates fuzz check lint format types mappings docs client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -38,6 +38,9 @@ test: check ## Run everything that must pass: format, lint, types, import contra
 
 faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many rounds as in make test
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
+
+estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, and compare with a model
+	ES_SIMHASH_ESTATES_SECONDS=$${ES_SIMHASH_ESTATES_SECONDS:-1200} $(BIN)/python -m pytest -s -m estates
 
 fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

@@ -1,5 +1,5 @@
 """
-Fingerprint speed beside the peers', of every scheme, with one process and two; and the memory that it takes.
+Compare the fingerprint speed of every scheme with that of other libraries, with one process and two; measure memory.
 
     python -m venv SCRATCH && SCRATCH/bin/pip install -e ".[fast]" psutil -r bench/requirements.txt
     SCRATCH/bin/python bench/fingerprint.py DATA_FOLDER
@@ -73,7 +73,7 @@ def size(texts: list[str]) -> int:
 
 
 def best(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Return the seconds of the best of *rounds* of each work, the works taking turns."""
+    """Return the seconds of the best of *rounds* of each work, taking turns."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -108,7 +108,7 @@ def measure_texts(name: str, texts: list[str], rounds: int) -> dict[str, object]
 
 
 def hash_each(data: bytes) -> None:
-    """Hash each run of four characters by one library call: what hashing costs without arrays."""
+    """Hash each run of four characters by one library call: the cost of hashing without arrays."""
     digest = xxhash.xxh3_64_intdigest
     for at in range(0, len(data) - 12, 4):
         digest(data[at : at + 16])

@@ -1,5 +1,5 @@
 """
-Recall and precision of schemes by max_distance on the development sets: what the default scheme was chosen by.
+Measure recall and precision of schemes by max_distance on the development sets; the default scheme was chosen by them.
 
     python bench/schemes.py DATA_FOLDER [--sets xwlb_zh,reuters21578] [--schemes shingles,words:size=3] [--limit N]
 

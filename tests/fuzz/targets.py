@@ -95,14 +95,15 @@ class Bytes:
 
 def fuzz_normaliser(data: bytes) -> None:
     """A text has the same normal form and fingerprint alone and among others, and the same features on both paths."""
-    text = Bytes(data).text()
+    source = Bytes(data)
+    scheme = SCHEMES[source.below(3)]
+    text = source.text()
     normal = normalise_text(text)
-    assert normalise_texts(["other", text, ""])[1] == normal
-    for scheme in ("shingles-1", "shingles-2", "words"):
-        [alone] = fingerprints([text], scheme=scheme)
-        assert fingerprints(["the other text", text, ""], scheme=scheme)[1] == alone
-        assert bool(list_features(text, get_scheme(scheme))) == (alone is not None)
     normal.encode()  # no half of a surrogate pair survives
+    assert normalise_texts(["other", text, ""])[1] == normal
+    [alone] = fingerprints([text], scheme=scheme)
+    assert fingerprints(["the other text", text, ""], scheme=scheme)[1] == alone
+    assert bool(list_features(text, scheme)) == (alone is not None)
 
 
 def fuzz_meta(data: bytes) -> None:

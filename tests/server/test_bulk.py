@@ -247,3 +247,46 @@ def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
             break
         runner.run(asyncio.sleep(0.1))
     assert open_contexts(server) == 0
+
+
+@pytest.mark.parametrize(
+    "fault", ["503", "503 after the work", "lost", "503 for items after the work", "429 for items"]
+)
+@pytest.mark.parametrize("on_duplicate", [None, "tag"])
+def test_an_ingest_writes_a_document_without_an_id_once(server, index, fault, on_duplicate):
+    """Whether its request is sent again by us or by the client; each report names the id that the index has."""
+    wire = Wire(script={("bulk", 0): fault})
+    client = make_client(server, **wire.options(server.product))
+    try:
+        simhash = SimHashClient(client)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        documents = [{"body": f"{TEXT} {n}"} for n in range(5)]
+        reports = list(simhash.ingest(index, documents, on_duplicate=on_duplicate))
+        assert wire.log
+        client.indices.refresh(index=index)
+        hits = client.search(index=index, body={"size": 20})["hits"]["hits"]
+        assert {hit["_id"]: hit["_source"]["body"] for hit in hits} == {
+            report.id: document["body"] for report, document in zip(reports, documents, strict=True)
+        }
+        assert not [report for report in reports if report.action == "refused"]
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", ["429 for items", "503 for items", "503 for items after the work"])
+def test_an_older_text_never_replaces_a_newer_one(server, index, fault, seed):
+    """Whichever items are refused for load: documents given later in an ingest win."""
+    wire = Wire(seed=seed, script={("bulk", 0): fault, ("bulk", 1): fault})
+    client = make_client(server, **wire.options(server.product))
+    try:
+        simhash = SimHashClient(client)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        documents = [{"_id": str(n % 3), "body": f"{TEXT} {n}"} for n in range(9)]
+        assert all(report.action == "written" for report in simhash.ingest(index, documents, on_duplicate=None))
+        for n in range(3):
+            held = client.get(index=index, id=str(n))["_source"]
+            assert held["body"] == f"{TEXT} {n + 6}"
+            assert held["simhash"]["fingerprint"] == hex_of(held["body"])
+    finally:
+        client.close()

@@ -128,24 +128,24 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
     rows = [groups.table.row(place) for place in places]
     canonicals = {int(groups.canonical[place]) for place in places}
     standing = yield from _unchanged(prefix, [groups.table.row(each) for each in sorted(canonicals)])
-    wanted = {(row.index, row.id): (row, place) for row, place in zip(rows, places, strict=True)}
-    sources: dict[tuple[str, str], Mapping[str, Any]] = {}
+    wanted = {_place(row): (row, place) for row, place in zip(rows, places, strict=True)}
+    sources: dict[Place, Mapping[str, Any]] = {}
 
     def change(target: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-        row, place = wanted[target.index, target.id]
+        row, place = wanted[target]
         canonical = groups.table.row(int(groups.canonical[place]))
         source = found.get("_source") or {}
-        if (canonical.index, canonical.id) not in standing or not _has(source, prefix, row.fingerprint):
+        if _place(canonical) not in standing or not _has(source, prefix, row.fingerprint):
             return None
-        sources[target.index, target.id] = source
+        sources[target] = source
         return "delete", None
 
-    outcomes = yield from rewrite([Place(row.index, row.id, row.routing) for row in rows], change, source=True)
+    outcomes = yield from rewrite(list(wanted), change, source=True)
     records = []
     for row, place, outcome in zip(rows, places, outcomes, strict=True):
         record = _record(groups, place, "deleted")
         if outcome is not None and outcome.is_done:
-            records.append(replace(record, source=sources[row.index, row.id]))
+            records.append(replace(record, source=sources[_place(row)]))
         elif outcome is None or outcome.status in (CONFLICT, MISSING):
             records.append(_kept(record, "it or its canonical was changed or deleted meanwhile: run dedupe again"))
         else:
@@ -153,13 +153,17 @@ def _delete(prefix: str, groups: Groups, places: Sequence[int]) -> Flow[list[Ded
     return records
 
 
+def _place(row: Row) -> Place:
+    return Place(row.index, row.id, row.routing)
+
+
 def _has(source: Mapping[str, Any], prefix: str, fingerprint: int) -> bool:
     own = source.get(prefix)
     return isinstance(own, Mapping) and own.get("fingerprint") == to_hex(fingerprint)
 
 
-def _unchanged(prefix: str, rows: Sequence[Row]) -> Flow[set[tuple[str, str]]]:
-    """Return index and id of those of *rows* that are there with the fingerprint they were judged by."""
+def _unchanged(prefix: str, rows: Sequence[Row]) -> Flow[set[Place]]:
+    """Return the places of those of *rows* that are there with the fingerprint they were judged by."""
     docs = [
         {"_index": row.index, "_id": row.id, "_source": [prefix]}
         | ({} if row.routing is None else {"routing": row.routing})
@@ -167,7 +171,7 @@ def _unchanged(prefix: str, rows: Sequence[Row]) -> Flow[set[tuple[str, str]]]:
     ]
     answer = yield Call("mget", {"body": {"docs": docs}})
     return {
-        (row.index, row.id)
+        _place(row)
         for row, found in zip(rows, answer["docs"], strict=True)
         if found.get("found") and _has(found.get("_source") or {}, prefix, row.fingerprint)
     }

@@ -66,6 +66,10 @@ class Pair:
             Name of the index that contains that.
         distance:
             Their distance in bits.
+        routing:
+            ``_routing`` of the first, where it was indexed with one.
+        other_routing:
+            ``_routing`` of the second.
     """
 
     id: str
@@ -73,6 +77,8 @@ class Pair:
     other_id: str
     other_index: str
     distance: int
+    routing: str | None = None
+    other_routing: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pair as plain JSON values."""
@@ -82,6 +88,8 @@ class Pair:
             "other_id": self.other_id,
             "other_index": self.other_index,
             "distance": self.distance,
+            **({} if self.routing is None else {"routing": self.routing}),
+            **({} if self.other_routing is None else {"other_routing": self.other_routing}),
         }
 
 
@@ -125,7 +133,13 @@ def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
             own = hit.get("fields", {})
             if fields.fingerprint in own:
                 distance = int((own.get(fields.distance) or [0])[0])
-                each = NearDup(hit["_id"], hit["_index"], distance, from_hex(own[fields.fingerprint][0]))
+                each = NearDup(
+                    hit["_id"],
+                    hit["_index"],
+                    distance,
+                    from_hex(own[fields.fingerprint][0]),
+                    routing=hit.get("_routing"),
+                )
                 members[own[fields.group][0]].append(each)
         return False
 
@@ -136,7 +150,7 @@ def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
     }
     check_whole((yield from read_pages(index, body, note, page=PAGE)))
     for name in names:
-        ordered = sorted(members[name], key=lambda each: (each.id != name, each.distance, each.index, each.id))
+        ordered = sorted(members[name], key=lambda each: (each.id != name, *each.order))
         yield Emit(Group(name, tuple(ordered)))
 
 
@@ -171,12 +185,12 @@ def pairs(context: Context, index: Index, against: Index | None, max_distance: i
     while step := (yield Compute(_take, (found,))):
         for left, right, bits in step:
             a, b = table.row(left), table.row(right)
-            if (a.index, a.id) != (b.index, b.id):
+            if (a.index, a.id, a.routing) != (b.index, b.id, b.routing):
                 yield Emit(_pair(a, b, bits))
 
 
 def _pair(a: Row, b: Row, distance: int) -> Pair:
-    return Pair(a.id, a.index, b.id, b.index, distance)
+    return Pair(a.id, a.index, b.id, b.index, distance, a.routing, b.routing)
 
 
 def _take(found: Iterator[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

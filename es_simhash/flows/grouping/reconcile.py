@@ -170,22 +170,21 @@ class _Writer:
     def _write(self, places: Sequence[int]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {(row.index, row.id): (row, self._fields(place, row)) for place, row in rows.items()}
-        moved: set[tuple[str, str]] = set()
+        wanted = {Place(row.index, row.id, row.routing): (row, self._fields(place, row)) for place, row in rows.items()}
+        moved: set[Place] = set()
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            row, fields = wanted[place.index, place.id]
+            row, fields = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
             if own.get("fingerprint") != to_hex(row.fingerprint):
-                moved.add((place.index, place.id))
+                moved.add(place)
                 return None
             given = {key: value for key, value in fields.items() if own.get(key) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        targets = [Place(row.index, row.id, row.routing) for row in rows.values()]
-        outcomes = yield from rewrite(targets, change, source=[self._prefix])
+        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix])
         self.moved += len(moved)
         for outcome in outcomes:
             if outcome is None:

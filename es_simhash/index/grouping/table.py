@@ -177,7 +177,10 @@ class Table:
         if self._grouping is None:
             raise InvalidInputError("a table without a rule cannot be grouped")
         fingerprints, ids, indices, states, keys = self._columns()
-        order = np.lexsort((indices, ids, keys))
+        # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
+        ranks = {name: rank for rank, name in enumerate(sorted(self._names))}
+        names = np.array([ranks[name] for name in self._names], np.int32)
+        order = np.lexsort((names[indices], ids, keys))
         grouped = group_fingerprints(fingerprints[order], self._grouping.max_distance, rule=self._grouping.rule)
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
