@@ -103,7 +103,7 @@ def with_fingerprints(
             because each of them imports the script. In a daemonic process, which may not start others, there are none.
         ahead:
             Whether a thread computes the fingerprints of the next 500 actions while the bulk helper waits for its
-            server. ``False`` reads no further than is asked for: for a source that may pause for long.
+            server. ``False`` reads no further than the helper needs: for a source that may pause for long.
         id_from:
             ``"random"`` gives an ``_id`` to each document that has none, so that a request which the client sends again
             cannot write it twice; see :meth:`SimHashClient.with_fingerprints`. ``None`` leaves that to the server.

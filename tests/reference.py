@@ -1,5 +1,5 @@
 """
-The slow, obvious oracle: fingerprints in plain Python, one character and one bit at a time.
+The slow, obvious oracle: fingerprints in plain Python, one character and one bit at a time, and groups by comparison.
 
 No numpy and none of the library's own code, but for one question: whether a character existed in Unicode 14.0, which
 only the shipped table knows on a newer Python. The rules of normalisation are spelt out here a second time, from
@@ -204,3 +204,27 @@ def keywords(text, top=20):
 def distance(a, b):
     """Bits that differ."""
     return sum((a >> bit ^ b >> bit) & 1 for bit in range(64))
+
+
+def star(values, max_distance):
+    """Return the place of each value's canonical: one after the other, as the rule says."""
+    canonicals, places = [], []
+    for place, value in enumerate(values):
+        near = [each for each in canonicals if distance(values[each], value) <= max_distance]
+        if not near:
+            canonicals.append(place)
+        places.append(near[0] if near else place)
+    return places
+
+
+def connected(values, max_distance):
+    """Return the first place of each value's component, by walking until nothing changes."""
+    places = list(range(len(values)))
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for a, x in enumerate(values):
+            for b, y in enumerate(values):
+                if distance(x, y) <= max_distance and places[a] < places[b]:
+                    places[b], is_settled = places[a], False
+    return places

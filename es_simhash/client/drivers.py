@@ -25,7 +25,7 @@ def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None
     """
     Carry *flow* out with a sync client; yield what it emits, and return its result.
 
-    If the generator is closed early, the flow is told, and closes what it has opened on the server.
+    If the generator is closed early, the flow gets a StreamClosed, and closes what it has opened on the server.
     """
     answer: Any = None
     failure: BaseException | None = None
@@ -103,8 +103,8 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
     """
     Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
 
-    If the task is cancelled or the generator closed early, the flow is told, and closes what it has opened on the
-    server.
+    If the task is cancelled or the generator closed early, the flow gets an exception, and closes what it has opened
+    on the server.
     """
     answer: Any = None
     failure: BaseException | None = None

@@ -27,7 +27,7 @@ class SimHashClient(LookupMethods, GroupingMethods, UpkeepMethods):
         prefix:
             Name of the object that holds the fields.
         dialect:
-            ``"elasticsearch"`` or ``"opensearch"``, where the client's class does not tell.
+            ``"elasticsearch"`` or ``"opensearch"``, if the client's class is not a known one.
 
     Raises:
         TypeError: If the client is async, or its class is not known and no dialect is given.

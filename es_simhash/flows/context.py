@@ -36,6 +36,7 @@ __all__ = [
     "agree",
     "check_index",
     "judge_mappings",
+    "local_names",
     "read_index_settings",
     "read_settings_by_index",
     "resolve_index",
@@ -252,6 +253,14 @@ def _check_remote(context: Context, index: Index, settings: IndexSettings) -> No
         raise _mismatch(_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
 
 
+def local_names(index: Index) -> list[str]:
+    """
+    Return the names in *index* that are not on another cluster.
+    """
+    names = _key(check_index(index)).split(",")
+    return [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+
+
 def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
     """
     Return the concrete indices behind *index*, each with its own settings, as they are now.
@@ -262,8 +271,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
         IncompleteSearchError: If a pattern matches no index.
         InvalidInputError: If only other clusters are named and no scheme was passed.
     """
-    names = _key(check_index(index)).split(",")
-    local = [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+    local = local_names(index)
     assumed = context.assumed_settings()
     if not local:
         if assumed is None:

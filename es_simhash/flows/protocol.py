@@ -80,8 +80,8 @@ _T = TypeVar("_T")
 Flow: TypeAlias = Generator[Request, Any, _T]
 
 
-def _told(error: BaseException, name: str) -> Any:
-    """Return an attribute of a client's exception; one that computes it may fail over its own arguments."""
+def _attribute(error: BaseException, name: str) -> Any:
+    """Return an attribute of a client's exception; some compute it, and fail over their own arguments."""
     try:
         return getattr(error, name, None)
     except Exception:  # noqa: BLE001 -- the exception at hand matters, not its attribute
@@ -96,12 +96,12 @@ def status_of(error: BaseException) -> int | None:
     """
     Return the HTTP status that a client's exception carries, or ``None`` where it carries none.
     """
-    status = _told(error, "status_code")
+    status = _attribute(error, "status_code")
     return status if isinstance(status, int) else None
 
 
 def error_text(error: BaseException) -> str:
     """
-    Return all that a client's exception tells of its cause, for looking a word up in it.
+    Return all that a client's exception says about its cause, for looking up a word of the server.
     """
-    return " ".join(str(_told(error, name) or "") for name in ("message", "error", "body", "info")) + f" {error}"
+    return " ".join(str(_attribute(error, name) or "") for name in ("message", "error", "body", "info")) + f" {error}"

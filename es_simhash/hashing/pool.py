@@ -189,7 +189,7 @@ class FingerprintPool:
         done: Future[list[int | None]] = Future()
         try:
             done.set_result(_fingerprints(texts, self._scheme))
-        except Exception as error:  # noqa: BLE001 -- raised where the result is asked for, as a process's would be
+        except Exception as error:  # noqa: BLE001 -- raised by result(), like the exception of a process
             done.set_exception(error)
         return Pending([done])
 

@@ -156,14 +156,14 @@ def _pieces(text: str) -> Iterator[str]:
     """
     Yield what :func:`_join_runs` makes of a long text, in pieces of limited length.
     """
-    held, size = [], 0
+    joined, size = [], 0
     for run in _runs(text):
-        held.append(run)
+        joined.append(run)
         size += len(run) + 1
         if size >= _PIECE:
-            yield " ".join(held)
-            held, size = [], 0
-    yield " ".join(held)
+            yield " ".join(joined)
+            joined, size = [], 0
+    yield " ".join(joined)
 
 
 def _runs(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """
-Edits of known kind, as they happen to texts that are published again; for measuring what a search still finds.
+Edits that are common in texts that are published again, to measure which edited copies a search still finds.
 
-Each edit takes a text and a source of chance, and returns the edited text, or ``None`` where it does not apply.
+Each edit takes a text and a random number generator, and returns the edited text, or ``None`` if it cannot apply.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 Recall and precision of near-duplicate search against pairs whose similarity is known.
 
-Every pair of fingerprints is compared, so what is measured is the scheme, the distance and the verification, never a
-search engine; the answers of one can be given instead.
+All pairs of fingerprints are compared, so the figures are those of the scheme, the distance and the verification.
+Answers of a search engine can be measured instead. No request is made here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Search = Callable[[Sequence[str]], Sequence[NearDups | Exception]]
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """
-    What one way of reporting pairs is worth.
+    Recall and precision of reported pairs, with their counts.
 
     Attributes:
         positives:
@@ -124,7 +124,7 @@ class Report:
 
     def measure(self, max_distance: int | None = None, *, verified: bool = False) -> Evaluation:
         """
-        Return what all pairs within *max_distance* (default: all reported) are worth, *verified* or not.
+        Return what all pairs within *max_distance* (default: all reported) achieve, *verified* or not.
         """
         distance = self.max_distance if max_distance is None else check_max_distance(max_distance)
         return self._measure(self.distance <= distance, self.truth.jaccard >= self._from(0), verified=verified)
@@ -239,7 +239,7 @@ def evaluate(
         truth:
             Documents and known pairs, from :func:`read_truth`.
         preset:
-            Preset to measure; what else is given goes before it. Default: ``similar``.
+            Preset to measure; other arguments override it. Default: ``similar``.
         scheme:
             Scheme of the fingerprints.
         max_distance:

@@ -1,7 +1,7 @@
 """
-What is wrong, or worth knowing, about the fingerprints of an index: from figures and sampled documents to findings.
+What is wrong with the fingerprints of an index, or good to know: findings from counts and sampled documents.
 
-Pure: which requests the figures come from is the business of ``flows.doctor``.
+No request is made here; ``flows.upkeep.doctor`` gets the counts and documents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Severity = Literal["error", "warning", "note"]
 FEW_SHINGLES = 10
 """Below so many shingles (12 words of English, 14 characters of Chinese) one changed word moves many bits."""
 
-# A posting list this many times longer than chance would make it is worth a word.
+# A term with this many times the documents that chance would give it is reported.
 _HOT = 20.0
 
 

@@ -1,7 +1,7 @@
 """
-What is known of a set of documents: their texts, and the pairs of them whose similarity somebody computed.
+Documents with their texts, and pairs of them whose similarity is known.
 
-Values come parsed; which file they stood in is the caller's business.
+This module checks values; the caller reads the files.
 """
 
 from __future__ import annotations

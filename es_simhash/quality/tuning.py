@@ -1,7 +1,7 @@
 """
-What schemes and distances would find in texts like the user's own: edits of known kind are made to a sample of them.
+What schemes and distances would find in texts like the user's own, measured with edited copies of a sample.
 
-Pure: texts come in, figures go out. How the sample is drawn is the business of ``flows.tune``.
+Texts come in, figures go out. No request is made here; ``flows.upkeep.tune`` draws the sample.
 """
 
 from __future__ import annotations

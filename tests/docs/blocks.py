@@ -1,10 +1,11 @@
 """
-Code blocks of a Markdown file, and what they say they print.
+The code blocks of a Markdown file, what they say they print, and the scripts of tools/.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 from pathlib import Path
@@ -30,3 +31,11 @@ def run(block: str, namespace: dict) -> None:
     found = printed.getvalue().splitlines()
     if found != promised:
         raise AssertionError(f"printed {found}, not {promised}")
+
+
+def load_tool(name):
+    """Return a script of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

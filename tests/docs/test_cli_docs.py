@@ -4,28 +4,18 @@ The manual of the command line: every command is in the table, has help and a ma
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
 
 from es_simhash.cli.application import SECTIONS, app
 from es_simhash.cli.manual import Manual
+from tests.docs.blocks import ROOT, load_tool
 
-ROOT = Path(__file__).parents[2]
 NAMES = [name for names in SECTIONS.values() for name in names]
-
-
-def load_tool(name):
-    """Return a script of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(params=NAMES)

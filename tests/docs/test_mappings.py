@@ -12,7 +12,7 @@ import pytest
 from es_simhash.hashing import get_scheme
 from es_simhash.index.faults import find_faults
 from es_simhash.index.meta import read_settings
-from tests.docs.test_cli_docs import ROOT, load_tool
+from tests.docs.blocks import ROOT, load_tool
 
 FILES = load_tool("generate_mappings").build_files()
 MAPPINGS = ROOT / "mappings"

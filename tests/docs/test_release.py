@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from tests.docs.test_cli_docs import ROOT, load_tool
+from tests.docs.blocks import ROOT, load_tool
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 STEPS = [(name, step) for name, job in WORKFLOW["jobs"].items() for step in job["steps"]]

@@ -88,7 +88,7 @@ class FakeServer:
         self.mapping |= copy.deepcopy(body)
         return {}
 
-    def get_settings(self, index):
+    def get_settings(self, index, name=None):
         return {INDEX: {"settings": {"index": {"uuid": "u"}}}}
 
     def refresh(self, index):

@@ -16,7 +16,7 @@ D = "the museum of modern art opens its new wing to the public on the first of o
 NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
 WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
-PATIENT = ("bulk", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *CLOSES)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *CLOSES)
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
 
 
@@ -224,6 +224,25 @@ def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
         assert store.source("a0")["body"] == D
         assert store.source("a0")["simhash"]["group"] in ("a0", "d0")
         assert store.source("a0")["simhash"]["duplicate_of"] in (None, "d0")
+
+
+@ways
+def test_lookups_that_fail_for_good_lose_no_report(way):
+    """The lookups of a batch go out while the batch before it is written: that one is reported first."""
+
+    class Failing(FakeServer):
+        asked = 0
+
+        def msearch(self, body):
+            self.asked += 1
+            return ServerError(500) if self.asked > 1 else super().msearch(body)
+
+    store = Failing({id_: each["source"] for id_, each in filled().docs.items()})
+    run = run_ingest(store, way, cancel_at=10_000)
+    assert isinstance(run.error, ServerError)
+    written = {id_ for id_ in NEW if id_ in store.docs}
+    assert written <= {each.id for each in run.emitted}
+    assert_told_truly(run, store)
 
 
 def test_a_source_that_breaks_is_told_last():

@@ -19,7 +19,7 @@ from tests.flows.by_hand import (
 from tests.flows.fake_server import INDEX, FakeServer
 
 X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
-PATIENT = ("bulk", "mget", "msearch", "refresh", *CLOSES)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", *CLOSES)
 TIMES = [None, "2026-06-01T00:00:00.000Z"]
 times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 

@@ -7,7 +7,8 @@ from es_simhash import hamming_distance
 from es_simhash.index.grouping.decide import Decider, Draft
 from es_simhash.index.grouping.in_flight import ExistingDocument, InFlight
 from es_simhash.index.grouping.rule import Grouping
-from tests.property.test_grouping import connected, related_fingerprints, star
+from tests.property.strategies import related_fingerprints
+from tests.reference import connected, star
 
 
 def decide_all(decider, values):

@@ -9,19 +9,8 @@ from es_simhash.index.grouping import all_pairs, assign
 from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.grouping.assign import group_fingerprints
 from es_simhash.index.grouping.in_memory import InMemoryLookup, distinct
-
-
-@st.composite
-def related_fingerprints(draw, most=40):
-    """Fingerprints of which many are copies of, or a few bits from, one before them."""
-    found = []
-    for _ in range(draw(st.integers(0, most))):
-        value = draw(st.sampled_from(found)) if found and draw(st.booleans()) else draw(st.integers(0, 2**64 - 1))
-        for bit in draw(st.lists(st.integers(0, 63), max_size=5)):
-            value ^= 1 << bit
-        found.append(value)
-    return found
-
+from tests.property.strategies import related_fingerprints
+from tests.reference import connected, star
 
 distances = st.integers(0, 64)
 
@@ -45,30 +34,6 @@ def test_every_pair_is_found_once(values, max_distance, chunk, sparse):
         if hamming_distance(values[a], values[b]) <= max_distance
     ]
     assert sorted(found) == sorted(wanted)
-
-
-def star(values, max_distance):
-    """Return the place of each value's canonical: one after the other, as the rule says."""
-    canonicals, places = [], []
-    for place, value in enumerate(values):
-        near = [each for each in canonicals if hamming_distance(values[each], value) <= max_distance]
-        if not near:
-            canonicals.append(place)
-        places.append(near[0] if near else place)
-    return places
-
-
-def connected(values, max_distance):
-    """Return the first place of each value's component, by walking until nothing changes."""
-    places = list(range(len(values)))
-    is_settled = False
-    while not is_settled:
-        is_settled = True
-        for a, x in enumerate(values):
-            for b, y in enumerate(values):
-                if hamming_distance(x, y) <= max_distance and places[a] < places[b]:
-                    places[b], is_settled = places[a], False
-    return places
 
 
 @given(related_fingerprints(30), distances, st.sampled_from([0, 3, 1 << 24]), st.sampled_from([1, 2, 50]))

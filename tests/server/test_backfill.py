@@ -2,30 +2,10 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, fingerprint, fingerprint_fields
-from tests.server.test_dedup import held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD, open_contexts, send_lines
+from es_simhash import InvalidInputError, MappingError
+from tests.server.support import ONE_SHARD, assert_all_right, numbered, open_contexts, put, read_all, send_lines, texts
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
-
-
-def put(server, index, documents):
-    lines = []
-    for document in documents:
-        rest = dict(document)
-        lines += [{"index": {"_index": index, "_id": rest.pop("_id")}}, rest]
-    send_lines(server, lines)
-
-
-def assert_all_right(documents):
-    """Every document carries the fingerprint of its present text, or none."""
-    for source in documents.values():
-        wanted = fingerprint_fields(fingerprint(source["body"]))
-        held_fields = source.get("simhash")
-        if wanted:
-            assert {name: held_fields[name] for name in wanted["simhash"]} == wanted["simhash"]
-        else:
-            assert held_fields is None
 
 
 def test_an_index_without_our_fields(server, index, simhash):
@@ -37,17 +17,17 @@ def test_an_index_without_our_fields(server, index, simhash):
         list(simhash.backfill(index))
     shown = list(simhash.backfill(index, text_field="body", dry_run=True))[-1]
     assert (shown.total, shown.seen, shown.changed) == (401, 401, 400)
-    assert all("simhash" not in source for source in held(server, index).values())
+    assert all("simhash" not in source for source in read_all(server, index).values())
     reports = list(simhash.backfill(index, text_field="body", page=50, slices=3))
     last = reports[-1]
     assert (last.total, last.seen, last.changed, last.stale, last.failed) == (401, 401, 400, 0, 0)
     assert last.is_done
-    found = held(server, index)
+    found = read_all(server, index)
     assert_all_right(found)
     assert [found[f"{n:05d}"]["n"] for n in range(400)] == list(range(400))
     assert list(simhash.backfill(index, page=50))[-1].changed == 0
     assert simhash.find_near_dups(index, documents[0]["body"])[0].id == "00000"
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
 
 
 def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
@@ -65,7 +45,7 @@ def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
     assert (shown.changed, shown.stale, shown.seconds_left > 0) == (3, 3, True)
     [*_, last] = simhash.backfill(index)
     assert (last.changed, last.stale) == (3, 3)
-    assert_all_right(held(server, index))
+    assert_all_right(read_all(server, index))
     assert simhash.reconcile(index).failures == ()
 
 
@@ -83,7 +63,7 @@ def test_what_others_change_meanwhile(server, index, simhash, mode):
             lines += [{"update": {"_index": index, "_id": f"{n:05d}"}}, {"doc": {"body": found[-n], "by": number}}]
         if number < 5:
             send_lines(server, lines)
-    documents = held(server, index)
+    documents = read_all(server, index)
     assert_all_right(documents)
     assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
 
@@ -99,12 +79,12 @@ def test_a_checkpoint_goes_on(server, index, simhash, mode, tmp_path):
     stream = simhash.backfill(index, text_field="body", page=30, slices=1, checkpoint=file)
     assert [next(stream).changed, next(stream).changed] == [30, 60]
     stream.close()
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
     file.write_bytes(file.read_bytes() + b"cut")
     send_lines(server, [{"update": {"_index": index, "_id": "00001"}}, {"doc": {"body": texts(1, seed=6)[0]}}])
     [*_, last] = simhash.backfill(index, checkpoint=file)
-    assert last.changed == 200 - 60 + ("simhash" in held(server, index)["00001"])
-    assert_all_right(held(server, index))
+    assert last.changed == 200 - 60 + ("simhash" in read_all(server, index)["00001"])
+    assert_all_right(read_all(server, index))
     other = tmp_path / "other"
     other.write_text("my notes")
     with pytest.raises(InvalidInputError, match="another backfill"):

@@ -7,9 +7,7 @@ import subprocess
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, build_mapping, fingerprint, fingerprint_fields
-from tests.server.test_backfill import assert_all_right, put
-from tests.server.test_dedup import held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD, send_lines
+from tests.server.support import ONE_SHARD, assert_all_right, numbered, put, read_all, send_lines, texts
 
 
 def meta(server, index):
@@ -39,7 +37,7 @@ def as_javascript(document):
 def rewrite_all(server, index, change):
     """Write every document of *index* back as *change* makes it."""
     lines = []
-    for id_, source in held(server, index).items():
+    for id_, source in read_all(server, index).items():
         lines += [{"index": {"_index": index, "_id": id_}}, change(source)]
     send_lines(server, lines)
 
@@ -61,9 +59,9 @@ def test_a_round_trip_through_javascript_loses_nothing(server, index, simhash, m
     documents = numbered(texts(40))
     list(simhash.ingest(index, documents))
     server.request("POST", f"/{index}/_refresh")
-    before = held(server, index)
+    before = read_all(server, index)
     rewrite_all(server, index, as_javascript)
-    assert held(server, index) == before
+    assert read_all(server, index) == before
     assert len(found_by_themselves(simhash, index, documents, max_distance=max_distance)) == 40
     assert list(simhash.backfill(index))[-1].changed == 0
 
@@ -85,7 +83,7 @@ def test_an_index_of_numbers_is_exact_and_becomes_one_of_strings(server, index, 
     assert (partial.changed, meta(server, index)["value"]) == (1, True)
     [*_, last] = make_simhash().backfill(index)
     assert (last.changed, last.failed, meta(server, index)["value"]) == (59, 0, "string")
-    assert all(isinstance(source["simhash"]["value"], str) for source in held(server, index).values())
+    assert all(isinstance(source["simhash"]["value"], str) for source in read_all(server, index).values())
     assert len(found_by_themselves(make_simhash(), index, documents, max_distance=8)) == 60
 
 
@@ -108,9 +106,9 @@ def test_each_index_goes_by_its_own_settings(server, index, simhash):
     put(server, f"{index}-b", others)
     [*_, last] = simhash.backfill(f"{index}-*")
     assert (last.changed, last.empty, last.failed) == (10, 0, 0)
-    assert_all_right(held(server, f"{index}-a"))
+    assert_all_right(read_all(server, f"{index}-a"))
     for n, text in enumerate(second):
-        fields = held(server, f"{index}-b")[f"b{n}"]["simhash"]
+        fields = read_all(server, f"{index}-b")[f"b{n}"]["simhash"]
         assert fields.pop("value") is None
         assert fields == fingerprint_fields(fingerprint(text), value=False)["simhash"]
     assert list(simhash.backfill(f"{index}-*"))[-1].changed == 0
@@ -184,7 +182,7 @@ def test_dotted_spellings_become_one_object(server, index, simhash):
     put(server, index, documents)
     [*_, last] = simhash.backfill(index)
     assert (last.changed, last.failed) == (4, 0)
-    sources = held(server, index)
+    sources = read_all(server, index)
     assert not [key for each in sources.values() for key, value in each.items() if "." in key and value is not None]
     assert_all_right({id_: each for id_, each in sources.items() if id_ != "empty"})
     assert [each.id for each in simhash.find_near_dups(index, fingerprint=7)] == []
@@ -225,7 +223,7 @@ def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simh
     put(server, index, [{"_id": "1", **fingerprint_fields(7)}])
     with pytest.raises(MappingError, match="hidden"):
         list(simhash.backfill(index))
-    assert held(server, index)["1"] == fingerprint_fields(7)
+    assert read_all(server, index)["1"] == fingerprint_fields(7)
 
 
 def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, simhash):

@@ -228,7 +228,7 @@ def test_a_client_of_the_wrong_kind(sync_client, async_client):
 def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
     """The point in time is closed, whenever the task is cancelled."""
     from es_simhash import AsyncSimHashClient
-    from tests.server.test_lookup import fill, open_contexts
+    from tests.server.support import fill, open_contexts
 
     simhash = AsyncSimHashClient(async_client)
 
@@ -243,10 +243,10 @@ def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
     fill(server, index, [7] * 11_000)
     runner.run(main())
     for _ in range(50):  # a request cut off in flight may still be running on the server
-        if open_contexts(server) == 0:
+        if open_contexts(server, index) == 0:
             break
         runner.run(asyncio.sleep(0.1))
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
 
 
 @pytest.mark.parametrize(
@@ -290,3 +290,56 @@ def test_an_older_text_never_replaces_a_newer_one(server, index, fault, seed):
             assert held["simhash"]["fingerprint"] == hex_of(held["body"])
     finally:
         client.close()
+
+
+def test_an_ingest_pipeline_that_drops_or_renames(server, index, sync_client):
+    """What is dropped is not reported as written; what is renamed is reported by the id that it has."""
+    if server.product == "elasticsearch":
+        pytest.skip("the embedded Elasticsearch has no ingest processors")
+    processors = [
+        {"drop": {"if": "ctx.kind == 'spam'"}},
+        {"set": {"field": "_id", "value": "fixed", "if": "ctx.kind == 'id'"}},
+    ]
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": processors})
+    try:
+        simhash = SimHashClient(sync_client)
+        settings = {**ONE_SHARD, "index.default_pipeline": index}
+        simhash.create_index(index, text_field="body", settings=settings)
+        documents = [
+            {"_id": "1", "kind": "spam", "body": TEXT},
+            {"kind": "spam", "body": TEXT},
+            {"kind": "id", "body": TEXT},
+            {"kind": "id", "body": OTHER},
+        ]
+        reports = list(simhash.ingest(index, documents, on_duplicate=None))
+        assert [report.id for report in reports[2:]] == ["fixed", "fixed"]
+        assert [report.action == "written" for report in reports] == [False, False, True, True]
+        assert server.request("GET", f"/{index}/_doc/fixed")["_source"]["body"] == OTHER
+        server.request("POST", f"/{index}/_refresh")
+        assert simhash.check(index)[0].documents == 1
+    finally:
+        server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+def test_an_index_that_makes_its_own_ids(server, index, sync_client):
+    """A time series on Elasticsearch refuses an id of ours, and is given none."""
+    if server.product == "opensearch":
+        pytest.skip("OpenSearch has no time series")
+    times = {"start_time": "2020-01-01T00:00:00Z", "end_time": "2040-01-01T00:00:00Z"}
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(
+        index,
+        text_field="body",
+        settings={"index": {"mode": "time_series", "routing_path": ["host"], "time_series": times}},
+        mappings={
+            "properties": {
+                "@timestamp": {"type": "date"},
+                "host": {"type": "keyword", "time_series_dimension": True},
+                "body": {"type": "text"},
+            }
+        },
+    )
+    documents = [{"@timestamp": "2030-01-01T00:00:00Z", "host": host, "body": TEXT} for host in "ab"]
+    reports = list(simhash.ingest(index, documents, on_duplicate=None))
+    assert [report.action for report in reports] == ["written", "written"]
+    assert len({report.id for report in reports}) == 2

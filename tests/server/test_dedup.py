@@ -1,52 +1,13 @@
 """Near-duplicates decided about as they are written, on real servers."""
 
 import asyncio
-import random
 
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from tests.reference import star
 from tests.server.batches import ingest_in_batches
-from tests.server.test_lookup import ONE_SHARD
-
-WORDS = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun", "elm", "fir", "gal", "hin") for b in ("ton", "wick", "ford")]
-
-
-def texts(count, *, seed=1, edits=3):
-    """Return texts of which many are edited copies of one before them."""
-    chance = random.Random(seed)
-    found = []
-    for _ in range(count):
-        if found and chance.random() < 0.6:
-            words = chance.choice(found).split()
-            for _ in range(chance.randint(0, edits)):
-                words[chance.randrange(len(words))] = chance.choice(WORDS)
-        else:
-            words = [chance.choice(WORDS) for _ in range(60)]
-        found.append(" ".join(words))
-    return found
-
-
-def numbered(found):
-    return [{"_id": f"{n:05d}", "n": n, "body": text} for n, text in enumerate(found)]
-
-
-def greedy(prints, max_distance):
-    """Return each document's canonical, by the rule ``star``, one after the other."""
-    canonicals, places = [], []
-    for place, each in enumerate(prints):
-        near = [c for c in canonicals if hamming_distance(prints[c], each) <= max_distance]
-        if not near:
-            canonicals.append(place)
-        places.append(near[0] if near else place)
-    return places
-
-
-def held(server, index):
-    """Return the ``_source`` of every document, by id."""
-    server.request("POST", f"/{index}/_refresh")
-    answer = server.request("POST", f"/{index}/_search", {"size": 10_000, "query": {"match_all": {}}})
-    return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
+from tests.server.support import ONE_SHARD, numbered, read_all, texts
 
 
 @pytest.mark.parametrize("max_distance", [0, 3, 8])
@@ -55,11 +16,11 @@ def test_tags_are_those_of_the_rule(server, index, simhash, client, call, max_di
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"})
     found = texts(300)
     prints = [fingerprint(text) for text in found]
-    expected = greedy(prints, max_distance)
+    expected = star(prints, max_distance)
     options = {"batch": 40, "in_flight": 90, "max_distance": max_distance}
     reports = ingest_in_batches(client, call, index, numbered(found), **options)
     assert len({*expected}) < len(expected)
-    documents = held(server, index)
+    documents = read_all(server, index)
     for n, (report, canonical) in enumerate(zip(reports, expected, strict=True)):
         fields = documents[f"{n:05d}"]["simhash"]
         assert report.canonical == fields["group"] == f"{canonical:05d}"
@@ -75,7 +36,7 @@ def test_skip_writes_no_duplicate(server, index, simhash, client, call):
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     found = texts(200)
     prints = [fingerprint(text) for text in found]
-    expected = greedy(prints, 8)
+    expected = star(prints, 8)
     documents = numbered(found)
     for run in range(2):
         options = {"batch": 50, "on_duplicate": "skip", "max_distance": 8}
@@ -86,7 +47,7 @@ def test_skip_writes_no_duplicate(server, index, simhash, client, call):
         if run == 0:  # in the second, which of several canonicals within reach is told may differ
             assert [report.canonical for report in reports] == [f"{canonical:05d}" for canonical in expected]
         assert all(report.distance <= 8 for report in reports)
-        assert set(held(server, index)) == {f"{canonical:05d}" for canonical in expected}
+        assert set(read_all(server, index)) == {f"{canonical:05d}" for canonical in expected}
     assert "_id" in documents[0]
     assert "simhash" not in documents[0]
 
@@ -99,7 +60,7 @@ def test_replace_makes_the_newer_canonical(server, index, simhash):
         documents = [{"_id": each, "body": text} for each in batch]
         reports = list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
     assert [(r.id, r.action, r.canonical, r.distance) for r in reports] == [("c", "replaced", "b", 0)]
-    documents = held(server, index)
+    documents = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in documents.items()} == {"a": "c", "b": "c", "c": "c"}
     assert documents["c"]["simhash"].get("duplicate_of") is None
     assert documents["a"]["simhash"]["duplicate_of"] == "c"
@@ -120,7 +81,7 @@ def test_a_function_decides_about_each_pair(server, index, simhash):
         reports = list(simhash.ingest(index, documents, on_duplicate=decide))
         server.request("POST", f"/{index}/_refresh")
         assert [report.action for report in reports] == ["written", "written", "skipped", "skipped"]
-    assert set(held(server, index)) == {"en0", "de0"}
+    assert set(read_all(server, index)) == {"en0", "de0"}
     assert ("en", "de", 0) in seen
 
 
@@ -141,7 +102,7 @@ def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):
         last = "tagged" if policy == "tag" else "skipped"
         assert [report.action for report in reports] == ["refused", "refused", "written", last]
         assert [report.canonical for report in reports[2:]] == ["c", "c"]
-        documents = held(server, name)
+        documents = read_all(server, name)
         assert set(documents) == ({"c", "d"} if policy == "tag" else {"c"})
         assert {source["simhash"]["group"] for source in documents.values()} == {"c"}
         assert documents["c"]["simhash"].get("duplicate_of") is None
@@ -155,7 +116,7 @@ def test_ids_from_content_add_nothing_the_second_time(server, index, simhash):
     for _ in range(2):
         reports = list(simhash.ingest(index, documents, id_from="content"))
         assert all(report.action in ("written", "tagged") for report in reports)
-    assert sorted(source["url"] for source in held(server, index).values()) == ["a", "b"]
+    assert sorted(source["url"] for source in read_all(server, index).values()) == ["a", "b"]
 
 
 def test_chains(server, index, simhash):
@@ -207,7 +168,7 @@ def test_updates_deletes_and_texts_without_features(server, index, simhash):
     ]
     reports = list(simhash.ingest(index, actions, max_distance=3))
     assert [report.action for report in reports] == ["written"] * 8 + ["tagged"]
-    documents = held(server, index)
+    documents = read_all(server, index)
     assert set(documents) == set("acdef")
     groups = {id_: source["simhash"]["group"] for id_, source in documents.items()}
     assert groups == {"a": "a", "c": "c", "d": "d", "e": "e", "f": "a"}
@@ -232,6 +193,6 @@ def test_documents_from_an_async_generator(server, index, async_client, runner):
     runner.run(AsyncSimHashClient(async_client).create_index(index, text_field="body", settings=ONE_SHARD))
     with pytest.raises(RuntimeError, match="broke off"):
         runner.run(write(130))
-    assert len(held(server, index)) == 130
+    assert len(read_all(server, index)) == 130
     assert [report.position for report in runner.run(write(None))] == list(range(250))
-    assert len(held(server, index)) == 250
+    assert len(read_all(server, index)) == 250

@@ -9,8 +9,7 @@ import json
 import pytest
 
 from es_simhash import fingerprint, hamming_distance, to_hex
-from tests.server.test_backfill import put
-from tests.server.test_dedup import held
+from tests.server.support import put, read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 TEXTS = {
@@ -50,12 +49,12 @@ def test_backfill(run, plain, server, tmp_path):
     """A dry run changes nothing; then every document has its fingerprint, and a second run finds nothing to do."""
     [report] = lines(run("backfill", plain, "-t", "body", "--dry-run", "--json"))
     assert (report["seen"], report["changed"]) == (4, 4)
-    assert all("simhash" not in source for source in held(server, plain).values())
+    assert all("simhash" not in source for source in read_all(server, plain).values())
     checkpoint = tmp_path / "checkpoint"
     result = run("backfill", plain, "-t", "body", "--checkpoint", checkpoint, "--slices", 1)
     assert result.exit_code == 0, result.output
     assert f"{plain}: 4 documents compared, 4 changed, 0 of them stale" in result.stdout
-    found = held(server, plain)
+    found = read_all(server, plain)
     assert {key: source["simhash"]["fingerprint"] for key, source in found.items()} == {
         key: to_hex(fingerprint(text)) for key, text in TEXTS.items()
     }
@@ -67,7 +66,7 @@ def test_backfill_that_groups(run, plain, server):
     """Documents equal to another are told by one command."""
     result = run("backfill", plain, "-t", "body", "--group")
     assert result.exit_code == 0, result.output
-    assert held(server, plain)["b"]["simhash"]["duplicate_of"] == "a"
+    assert read_all(server, plain)["b"]["simhash"]["duplicate_of"] == "a"
 
 
 def test_backfill_without_a_text_field(run, plain):
@@ -119,12 +118,12 @@ def test_dedupe(run, grouped, server, tmp_path):
     result = run("dedupe", grouped, "--action", "delete")
     assert result.exit_code == 0, result.output
     assert "2 duplicates found, nothing changed; pass --yes to do it" in result.stdout
-    assert sorted(held(server, grouped)) == ["a", "b", "c", "d"]
+    assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
     record = tmp_path / "deleted.jsonl"
     result = run("dedupe", grouped, "--action", "delete", "--yes", "--record", record)
     assert result.exit_code == 0, result.output
     assert "2 documents deleted" in result.stdout
-    assert sorted(held(server, grouped)) == ["a", "d"]
+    assert sorted(read_all(server, grouped)) == ["a", "d"]
     kept = [json.loads(line) for line in record.read_text().splitlines()]
     assert sorted((each["id"], each["canonical"], each["source"]["body"]) for each in kept) == [
         (key, "a", TEXTS[key]) for key in ("b", "c")

@@ -16,10 +16,17 @@ from es_simhash.servers import embedded_server
 from tests.server.batches import ingest_in_batches
 from tests.server.conftest import make_client
 from tests.server.servers import Server
-from tests.server.test_backfill import assert_all_right, put
-from tests.server.test_dedup import held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD, send_lines
-from tests.server.test_reconcile import expected_groups, told_groups
+from tests.server.support import (
+    ONE_SHARD,
+    assert_all_right,
+    expected_groups,
+    numbered,
+    put,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
 from tests.servers.cluster import embedded_cluster
 
 pytestmark = pytest.mark.faults
@@ -63,9 +70,9 @@ def test_a_killed_writer_loses_and_doubles_nothing(server, index, tmp_path):
     kill_and_run_again(server, random.Random(1), "ingest", index, file, 3)
     assert simhash.reconcile(index).is_settled
     client.close()
-    found = held(server, index)
+    found = read_all(server, index)
     assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
-    assert told_groups(found) == expected_groups(found, 3)
+    assert stored_groups(found) == expected_groups(found, 3)
 
 
 def test_writers_in_any_order_come_to_one_result(server, index):
@@ -91,9 +98,9 @@ def test_writers_in_any_order_come_to_one_result(server, index):
             thread.join()
         assert failures == []
         assert SimHashClient(client).reconcile(name).is_settled
-        found = held(server, name)
-        assert told_groups(found) == expected_groups(found, 3)
-        results.append(told_groups(found))
+        found = read_all(server, name)
+        assert stored_groups(found) == expected_groups(found, 3)
+        results.append(stored_groups(found))
         client.close()
     assert results[0] == results[1]
     assert len(results[0]) == 400
@@ -110,13 +117,13 @@ def test_a_poisoned_document_in_each_batch(server, index, simhash, client, call)
     refused = [report for report in reports if report.action == "refused"]
     assert [report.position for report in refused] == list(range(3, 200, 25))
     assert all("poison" in report.reason for report in refused)
-    found = held(server, index)
+    found = read_all(server, index)
     assert len(found) == 200 - len(refused)
-    groups = told_groups(found)
+    groups = stored_groups(found)
     assert all(groups[canonical] == canonical for canonical in groups.values())
     assert simhash.reconcile(index).is_settled
-    found = held(server, index)
-    assert told_groups(found) == expected_groups(found, 8)
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 8)
 
 
 def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, call, monkeypatch):
@@ -137,9 +144,9 @@ def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, 
     reports = list(simhash.ingest(index, [documents[n] for n in refused]))
     assert all(report.action != "refused" for report in reports)
     simhash.reconcile(index)
-    found = held(server, index)
+    found = read_all(server, index)
     assert len(found) == 120
-    assert told_groups(found) == expected_groups(found, 8)
+    assert stored_groups(found) == expected_groups(found, 8)
 
 
 def test_a_tiny_write_queue():
@@ -165,9 +172,9 @@ def test_a_tiny_write_queue():
         assert len(reports) == 4 * TINY
         assert {report.action for report in reports} <= {"written", "tagged"}
         SimHashClient(client).reconcile("queue")
-        found = held(server, "queue")
+        found = read_all(server, "queue")
         assert len(found) == 4 * TINY
-        assert told_groups(found) == expected_groups(found, 3)
+        assert stored_groups(found) == expected_groups(found, 3)
         client.close()
 
 
@@ -198,10 +205,10 @@ def test_a_data_node_that_goes_and_comes_back(product):
             assert all(report.action != "refused" for report in again)
         cluster.await_health("green")
         assert simhash.reconcile("spread").is_settled
-        found = held(server, "spread")
+        found = read_all(server, "spread")
         client.close()
     assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
-    assert told_groups(found) == expected_groups(found, 3)
+    assert stored_groups(found) == expected_groups(found, 3)
 
 
 def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
@@ -236,7 +243,7 @@ def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
         is_done.set()
         thread.join()
     kill_and_run_again(server, chance, "backfill", index, file, longest=2.0)
-    documents = held(server, index)
+    documents = read_all(server, index)
     assert len(documents) == 1_500
     assert_all_right(documents)
     assert changed

@@ -5,52 +5,10 @@ import random
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, SchemeMismatchError, fingerprint_fields
-from es_simhash.hashing import fingerprint, hamming_distance
+from es_simhash.hashing import fingerprint
+from tests.server.support import ONE_SHARD, fill, open_contexts, planted, send_lines, truth
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-
-
-def planted(count, *, seed=1):
-    """Return fingerprints of which many are near one another, and some in all four blocks at once."""
-    chance = random.Random(seed)
-    found = []
-    while len(found) < count:
-        origin = chance.getrandbits(64)
-        found.append(origin)
-        for _ in range(6):
-            near = origin
-            for bit in chance.sample(range(64), chance.randint(0, 20)):
-                near ^= 1 << bit
-            found.append(near)
-    return found[:count]
-
-
-def fill(server, index, fingerprints, **more):
-    """Index a document for each of *fingerprints*, numbered."""
-    lines = []
-    for number, each in enumerate(fingerprints):
-        lines.append({"index": {"_index": index, "_id": f"{number:05d}"}})
-        lines.append({"n": number, **fingerprint_fields(each), **more})
-    send_lines(server, lines)
-
-
-def send_lines(server, lines):
-    import json
-
-    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    answer = server.request("POST", "/_bulk?refresh=true", body)
-    assert not answer["errors"], answer["items"][:1]
-
-
-def truth(fingerprints, wanted, max_distance):
-    return sorted(
-        (hamming_distance(each, wanted), f"{number:05d}")
-        for number, each in enumerate(fingerprints)
-        if hamming_distance(each, wanted) <= max_distance
-    )
-
-
-ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 
 
 def test_lookups_return_what_an_exhaustive_comparison_returns(server, index, simhash):
@@ -74,7 +32,7 @@ def test_more_candidates_than_any_page(server, index, simhash):
     assert len(found) == len({each.id for each in found}) == 12_001
     assert found.complete
     assert len(simhash.find_near_dups(index, fingerprint=7, size=5)) == 5
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
 
 
 def test_a_small_result_window(server, index, simhash):
@@ -84,7 +42,7 @@ def test_a_small_result_window(server, index, simhash):
     assert len(simhash.find_near_dups(index, fingerprint=7)) == 333
     [many] = simhash.find_near_dups_many(index, [TEXT])
     assert len(many) == 0
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
 
 
 def test_many_pages_of_several_indices(server, index, simhash):
@@ -96,13 +54,7 @@ def test_many_pages_of_several_indices(server, index, simhash):
     assert (len({(each.index, each.id) for each in found}), found.complete) == (900, True)
     assert len(list(simhash.stream_near_dups(f"{index}-b,{index}-c", fingerprint=7))) == 600
     assert len(simhash.find_near_dups(f"{index}-*", fingerprint=7, size=350)) == 350
-    assert open_contexts(server) == 0
-
-
-def open_contexts(server):
-    nodes = server.request("GET", "/_nodes/stats/indices/search")["nodes"]
-    assert nodes
-    return sum(node["indices"]["search"]["open_contexts"] for node in nodes.values())
+    assert open_contexts(server, index) == 0
 
 
 def test_text_document_and_many_agree(server, index, simhash):
@@ -314,7 +266,7 @@ def test_without_a_point_in_time(server, index, simhash, monkeypatch):
     simhash.create_index(index, settings=ONE_SHARD)
     fill(server, index, [7] * 6_001)
     assert len(simhash.find_near_dups(index, fingerprint=7)) == 6_001
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
 
 
 def test_a_document_that_is_not_there_or_has_no_fingerprint(server, index, simhash):

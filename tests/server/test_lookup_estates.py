@@ -12,7 +12,7 @@ from es_simhash import (
     build_mapping,
     fingerprint_fields,
 )
-from tests.server.test_lookup import send_lines
+from tests.server.support import send_lines
 
 THREE_SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 

@@ -24,7 +24,7 @@ from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.index.plan import Limits
 from es_simhash.index.plan_cost import IndexStats
 from tests.server.conftest import make_client
-from tests.server.test_lookup import ONE_SHARD, fill, planted, send_lines, truth
+from tests.server.support import ONE_SHARD, fill, planted, send_lines, truth
 
 
 @pytest.fixture
@@ -252,13 +252,13 @@ def test_the_nearest_of_many(server, index, simhash):
 
 def test_a_stream_of_everything(server, index, simhash):
     """Distance 64 is every fingerprint: streamed, none twice, and nothing is left open."""
-    from tests.server.test_lookup import open_contexts
+    from tests.server.support import open_contexts
 
     simhash.create_index(index, settings=ONE_SHARD)
     fill(server, index, planted(12_000))
     streamed = list(simhash.stream_near_dups(index, fingerprint=0, max_distance=64))
     assert len(streamed) == len({each.id for each in streamed}) == 12_000
-    assert open_contexts(server) == 0
+    assert open_contexts(server, index) == 0
 
 
 def test_plans_are_explained_for_an_index(server, index, simhash):

@@ -6,22 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint
-from tests.server.test_dedup import greedy, held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD, send_lines
-
-
-def expected_groups(documents, max_distance, key=lambda id_, source: id_):
-    """Return id to canonical's id, by the rule ``star``, in the order of *key*."""
-    order = sorted(documents, key=lambda id_: (key(id_, documents[id_]), id_))
-    prints = [fingerprint(documents[id_]["body"]) for id_ in order]
-    return {order[n]: order[c] for n, c in enumerate(greedy(prints, max_distance))}
-
-
-def told_groups(documents):
-    for id_, source in documents.items():
-        canonical = source["simhash"].get("duplicate_of")
-        assert source["simhash"]["group"] == (canonical or id_)
-    return {id_: source["simhash"]["group"] for id_, source in documents.items()}
+from tests.server.support import ONE_SHARD, expected_groups, numbered, read_all, send_lines, stored_groups, texts
 
 
 def fill(simhash, server, index, found, **options):
@@ -47,9 +32,9 @@ def test_the_result_is_the_rules_whatever_the_order(server, index, simhash, cano
     report = simhash.reconcile(index, dry_run=True)
     assert report.changed > 0
     first = simhash.reconcile(index)
-    documents = held(server, index)
+    documents = read_all(server, index)
     expected = expected_groups(documents, 8, keys[canonical])
-    assert told_groups(documents) == expected
+    assert stored_groups(documents) == expected
     assert (first.changed, first.is_settled) == (report.changed, True)
     assert (first.documents, first.groups) == (250, len(set(expected.values())))
     assert simhash.reconcile(index).changed == 0
@@ -64,9 +49,9 @@ def test_what_was_never_grouped(server, index, simhash):
         list(simhash.groups(index))
     report = simhash.reconcile(index, max_distance=8)
     assert (report.documents, report.changed) == (40, 40)
-    found = held(server, index)
+    found = read_all(server, index)
     assert "simhash" not in found.pop("blank")
-    assert told_groups(found) == expected_groups(found, 8)
+    assert stored_groups(found) == expected_groups(found, 8)
     with pytest.raises(InvalidInputError, match="is grouped by"):
         simhash.reconcile(index, max_distance=3)
 
@@ -76,7 +61,7 @@ def test_since_repairs_what_changes_upset(server, index, simhash):
     documents = fill(simhash, server, index, texts(200, edits=1), max_distance=3)
     simhash.reconcile(index)
     moment = datetime.now(UTC)
-    groups = told_groups(held(server, index))
+    groups = stored_groups(read_all(server, index))
     sizes = {name: list(groups.values()).count(name) for name in set(groups.values())}
     smallest = sorted((size, name) for name, size in sizes.items() if size > 1)[:3]
     deleted, changed, joined = (name for _, name in smallest)
@@ -84,8 +69,8 @@ def test_since_repairs_what_changes_upset(server, index, simhash):
     send_lines(server, [{"delete": {"_index": index, "_id": deleted}}])
     list(simhash.ingest(index, [{"_id": changed, "body": texts(1, seed=77)[0]}, {"_id": "!", "body": text[joined]}]))
     report = simhash.reconcile(index, since=moment)
-    found = held(server, index)
-    assert told_groups(found) == expected_groups(found, 3)
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 3)
     assert 0 < report.changed <= report.documents < len(found)
     assert simhash.reconcile(index).changed == 0
 
@@ -95,8 +80,8 @@ def test_chains_are_components(server, index, simhash):
     fill(simhash, server, index, texts(150), max_distance=6, rule="connected")
     simhash.reconcile(index, since="2020-01-01")
     assert simhash.reconcile(index).changed == 0
-    found = held(server, index)
-    groups = told_groups(found)
+    found = read_all(server, index)
+    groups = stored_groups(found)
     prints = {id_: int(source["simhash"]["fingerprint"], 16) for id_, source in found.items()}
     for a, x in prints.items():
         for b, y in prints.items():
@@ -108,7 +93,7 @@ def test_groups_collapse_and_aggregations(server, index, simhash):
     """The stream of groups, what collapse folds and what a terms aggregation counts are the same."""
     fill(simhash, server, index, texts(120), max_distance=8)
     simhash.reconcile(index)
-    groups = told_groups(held(server, index))
+    groups = stored_groups(read_all(server, index))
     streamed = {group.id: {each.id for each in group.members} for group in simhash.groups(index)}
     expected = {name: {id_ for id_ in groups if groups[id_] == name} for name in set(groups.values())}
     assert streamed == {name: members for name, members in expected.items() if len(members) > 1}
@@ -124,17 +109,17 @@ def test_groups_collapse_and_aggregations(server, index, simhash):
 def test_dedupe_shows_then_deletes(server, index, simhash):
     """The canonicals stay, the records hold what is gone, and nothing is changed before it is asked for."""
     fill(simhash, server, index, texts(100), on_duplicate=None)
-    before = held(server, index)
+    before = read_all(server, index)
     expected = expected_groups(before, 8)
     duplicates = {id_ for id_ in expected if expected[id_] != id_}
     shown = list(simhash.dedupe(index, action="delete", max_distance=8))
     assert {record.action for record in shown} == {"would delete"}
-    assert held(server, index) == before
+    assert read_all(server, index) == before
     records = list(simhash.dedupe(index, action="delete", dry_run=False, max_distance=8))
     assert {record.id: record.canonical for record in records} == {id_: expected[id_] for id_ in duplicates}
     assert {record.action for record in records} == {"deleted"}
     assert all(record.source == before[record.id] for record in records)
-    assert set(held(server, index)) == set(before) - duplicates
+    assert set(read_all(server, index)) == set(before) - duplicates
     assert list(simhash.dedupe(index, action="delete", dry_run=False, max_distance=8)) == []
 
 
@@ -142,9 +127,9 @@ def test_dedupe_tags(server, index, simhash):
     """As reconcile does, with a record of each duplicate."""
     fill(simhash, server, index, texts(60), on_duplicate=None)
     records = list(simhash.dedupe(index, dry_run=False, max_distance=8))
-    found = held(server, index)
-    assert told_groups(found) == expected_groups(found, 8)
-    assert {record.id for record in records} == {id_ for id_, group in told_groups(found).items() if group != id_}
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 8)
+    assert {record.id for record in records} == {id_ for id_, group in stored_groups(found).items() if group != id_}
     assert {record.action for record in records} == {"tagged"}
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from es_simhash import MappingError, build_component_template, build_index_template
-from tests.server.test_dedup import held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD
+from tests.server.support import ONE_SHARD, numbered, read_all, texts
 
 
 def make_alias(server, index, *names):
@@ -39,7 +38,7 @@ def test_an_index_behind_an_alias_gets_the_mapping_before_it_is_written_to(serve
     documents = numbered(texts(3))
     assert all(report.action in ("written", "tagged") for report in simhash.ingest(alias, documents))
     server.request("POST", f"/{index}-new/_refresh")
-    assert len(held(server, f"{index}-new")) == 3
+    assert len(read_all(server, f"{index}-new")) == 3
     assert [report.ready for report in simhash.check(f"{index}-new,{index}-old")] == [True, True]
     assert simhash.find_near_dups(alias, documents[0]["body"])[0].id == "00000"
 
@@ -52,13 +51,13 @@ def test_a_rollover_without_a_template_is_refused(server, index, simhash, templa
     documents = numbered(texts(4))
     with pytest.raises(MappingError, match="does not exist"):
         list(simhash.ingest(alias, documents))
-    assert held(server, first) == {}
+    assert read_all(server, first) == {}
     template(f"{index}-0*", template={"settings": ONE_SHARD})
     list(simhash.ingest(alias, documents[:2]))
     server.request("POST", f"/{alias}/_rollover", {})
     list(simhash.ingest(alias, documents[2:]))
     server.request("POST", f"/{index}-000002/_refresh")
-    assert sorted(held(server, f"{index}-000002")) == ["00002", "00003"]
+    assert sorted(read_all(server, f"{index}-000002")) == ["00002", "00003"]
     found = [simhash.find_near_dups(alias, each["body"], max_distance=0) for each in documents]
     assert all(each["_id"] in {one.id for one in answer} for each, answer in zip(documents, found, strict=True))
 

@@ -48,7 +48,7 @@ def command(index: str, against: str | None, format_: str, max_distance: int | N
         connect(target, index) as connection,
         closing(connection.simhash.pairs(index, against, max_distance=max_distance)) as pairs,
     ):
-        rows = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        rows = csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
         if format_ == "csv":
             rows.writeheader()
         for pair in pairs:

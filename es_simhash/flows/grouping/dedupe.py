@@ -16,8 +16,10 @@ from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Emit, Flow
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.hashing import to_hex
+from es_simhash.index.faults import refuse_updates
 from es_simhash.index.grouping.rule import GroupingRequest
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ class Deduped:
         return plain if self.source is None else plain | {"source": dict(self.source)}
 
 
+@reads_primaries
 def dedupe(context: Context, index: Index, action: Action, request: GroupingRequest, *, dry_run: bool) -> Flow[None]:
     """
     Emit a :class:`Deduped` for each duplicate in *index*, after it was tagged or deleted; in a dry run, instead.
@@ -92,6 +95,8 @@ def dedupe(context: Context, index: Index, action: Action, request: GroupingRequ
     if action not in ("tag", "delete"):
         raise InvalidInputError(f"action {shorten(action)} is not known: give 'tag' or 'delete'")
     resolved = yield from resolve_index(context, index)
+    if not dry_run:
+        refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     grouping = yield from settle_grouping(context, resolved, request, record=not dry_run and action == "tag")
     failed: dict[tuple[str, str], str] = {}
     if action == "tag" and not dry_run:

@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.flows.confirmation import check_unchanged
-from es_simhash.flows.context import Context, agree, resolve_index
+from es_simhash.flows.context import Context, Resolved, agree
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
+from es_simhash.flows.grouping.write_target import check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
 from es_simhash.flows.transfer.bulk import Bulk
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
-from es_simhash.flows.transfer.write_targets import prepare_targets
+from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
@@ -33,6 +35,7 @@ __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
 _SIZES = IngestSizes()
 
 
+@reads_primaries
 def ingest(
     context: Context, index: str, documents: Iterable[Any], options: IngestOptions, *, sizes: IngestSizes = _SIZES
 ) -> Flow[None]:
@@ -44,10 +47,9 @@ def ingest(
     """
     if not isinstance(index, str):
         raise TypeError(f"index must be a name, not {type(index).__name__}")
-    resolved = yield from resolve_index(context, index)
-    resolved = yield from prepare_targets(context, index, resolved)
-    settings = agree(resolved, context)
-    source = Source(index, documents, settings=settings, options=options, prefix=context.prefix, sizes=sizes)
+    target = yield from find_write_target(context, index)
+    resolved, settings = target.resolved, target.settings
+    source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
     try:
         grouper: _Grouper | None = None
         if options.on_duplicate is not None:
@@ -58,10 +60,22 @@ def ingest(
                 context, index, settings=settings, grouping=grouping, with_source=callable(options.on_duplicate)
             )
             decider = Decider(grouping, options.on_duplicate)
-            grouper = _Grouper(index, grouping, lookup, decider, prefix=context.prefix, in_flight=sizes.in_flight)
+            if options.on_duplicate not in ("tag", "skip"):
+                refuse_updates(resolved.mappings)  # what is replaced is updated
+            is_updatable = not any(map(find_source_faults, resolved.mappings.values()))
+            grouper = _Grouper(
+                index,
+                grouping,
+                lookup,
+                decider,
+                prefix=context.prefix,
+                in_flight=sizes.in_flight,
+                is_updatable=is_updatable,
+            )
             yield from lookup.prepare()
-        context.learn(index, settings, resolved)
-        yield from _Pipeline(source, grouper, context.prefix).run(lambda: check_unchanged(context, index, settings))
+        context.learn(index, agree(resolved, context), resolved)
+        pipeline = _Pipeline(context, index, source, grouper, resolved)
+        yield from pipeline.run(lambda: check_unchanged(context, index, settings))
     finally:
         source.close()
 
@@ -78,6 +92,7 @@ class _Grouper:
         *,
         prefix: str,
         in_flight: int,
+        is_updatable: bool,
     ) -> None:
         self.lookup = lookup
         self._prefix = prefix
@@ -85,6 +100,7 @@ class _Grouper:
         self._grouping = grouping
         self._decider = decider
         self._most_in_flight = in_flight
+        self._is_updatable = is_updatable
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         """Return *items* as they are to be sent."""
@@ -101,7 +117,13 @@ class _Grouper:
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
-        settlement = Settlement(items, decider=self._decider, lookup=self.lookup, prefix=self._prefix)
+        settlement = Settlement(
+            items,
+            decider=self._decider,
+            lookup=self.lookup,
+            prefix=self._prefix,
+            is_updatable=self._is_updatable,
+        )
         settled = settlement.items
         try:
             yield from settlement.run()
@@ -125,10 +147,14 @@ class _Answers:
 class _Pipeline:
     """Carries batches through: decided, written beside the lookups of the next, reported."""
 
-    def __init__(self, source: Source, grouper: _Grouper | None, prefix: str) -> None:
+    def __init__(
+        self, context: Context, index: str, source: Source, grouper: _Grouper | None, resolved: Resolved
+    ) -> None:
+        self._context = context
+        self._index = index
         self._source = source
         self._grouper = grouper
-        self._prefix = prefix
+        self._resolved = resolved
 
     def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
@@ -146,11 +172,15 @@ class _Pipeline:
             answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
-                yield Emit(report(item, prefix=self._prefix))
+                yield Emit(report(item, prefix=self._context.prefix))
             # Nothing is raised before every document that was written is reported.
             for each in (failure, batch.failure, answers.ahead):
                 if isinstance(each, BaseException):
                     raise each
+            written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
+            self._resolved = yield from check_indices(
+                self._context, self._index, self._resolved, {name for name in written if name}
+            )
             if following is None:
                 return
             if lookup and lookups:
@@ -182,8 +212,16 @@ class _Pipeline:
         outcomes = iter(bulk.outcomes)
         written = [replace(item, outcome=next(outcomes)) if _is_sent(item) else item for item in items]
         if failure is not None:
-            return [item for item in written if not _is_sent(item)], failure
+            return _known(written), failure
         return (yield from self._grouper.settle(written)) if self._grouper else (written, None)
+
+
+def _known(items: Sequence[Item]) -> list[Item]:
+    """Return the items of a batch that can be reported although some outcomes are not known."""
+    unknown = {item.position for item in items if _is_sent(item) or item.is_refused}
+    known = [item for item in items if not _is_sent(item)]
+    # Of a skipped document nobody knows whether the one it was skipped for is there.
+    return [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
 
 
 def _is_sent(item: Item) -> bool:

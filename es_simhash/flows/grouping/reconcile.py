@@ -18,6 +18,7 @@ from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import order_kind, settle_grouping
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
@@ -109,6 +110,7 @@ def read_groups(
     return table, groups
 
 
+@reads_primaries
 def reconcile(
     context: Context,
     index: Index,
@@ -150,6 +152,10 @@ def reconcile(
     return report
 
 
+def _place_of(row: Row) -> Place:
+    return Place(row.index, row.id, row.routing)
+
+
 class _Writer:
     """Puts documents into the groups they belong to."""
 
@@ -170,7 +176,7 @@ class _Writer:
     def _write(self, places: Sequence[int]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {Place(row.index, row.id, row.routing): (row, self._fields(place, row)) for place, row in rows.items()}
+        wanted = {_place_of(row): (row, self._fields(place, row)) for place, row in rows.items()}
         moved: set[Place] = set()
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:

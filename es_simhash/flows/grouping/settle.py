@@ -1,8 +1,9 @@
 """
 What follows when a batch was written: what depended on a refused write is decided again.
 
-A duplicate of a document that the server did not take is written if it had been skipped, and put into another group if
-it had been tagged. The pipeline of batches is in ``ingest``; replaced canonicals are in ``relink``.
+A duplicate of a document that the server did not write is written if it had been skipped, and put into another group
+if it had been tagged. A document that an ingest pipeline wrote under another id is decided again under that id. The
+pipeline of batches is in ``ingest``; replaced canonicals are in ``relink``.
 """
 
 from __future__ import annotations
@@ -56,24 +57,37 @@ class Settlement:
             Looks up what is decided again.
         prefix:
             Name of the object that holds the fields.
+        is_updatable:
+            Whether documents of the index can be updated without losing something.
 
     Attributes:
         items:
             The batch as it is now, also when :meth:`run` was cut short by an exception.
     """
 
-    def __init__(self, items: Sequence[Item], *, decider: Decider, lookup: ExistingLookup, prefix: str) -> None:
+    def __init__(
+        self,
+        items: Sequence[Item],
+        *,
+        decider: Decider,
+        lookup: ExistingLookup,
+        prefix: str,
+        is_updatable: bool = True,
+    ) -> None:
         self.items = list(items)
+        self._is_updatable = is_updatable
         self._decider = decider
         self._lookup = lookup
         self._prefix = prefix
 
     def run(self) -> Flow[None]:
         """Decide again until no document depends on one that was refused."""
-        settled: set[int] = set()
-        while refused := [n for n, item in enumerate(self.items) if item.is_refused and n not in settled]:
-            settled.update(refused)
-            followers = self._withdraw(refused)
+        seen: set[int] = set()
+        while lost := [
+            n for n, each in enumerate(self.items) if (each.is_refused or each.is_renamed) and n not in seen
+        ]:
+            seen.update(lost)
+            followers = self._withdraw(lost)
             try:
                 if followers:
                     yield from self._decide_again(followers)
@@ -81,21 +95,25 @@ class Settlement:
                 self._give_up(followers, error)
                 raise
 
-    def _withdraw(self, refused: Sequence[int]) -> list[int]:
-        """Take refused documents out of the memory, and what depends on them; return the places of the latter."""
-        drafts = [item.draft for n in refused if (item := self.items[n]).draft is not None]
+    def _withdraw(self, lost: Sequence[int]) -> list[int]:
+        """
+        Take documents out of the memory that were not written under their id, and all that depend on them.
+
+        Returns:
+            The places of those to decide again.
+        """
+        drafts = [item.draft for n in lost if (item := self.items[n]).draft is not None]
         positions, ids = {draft.position for draft in drafts if draft}, {draft.id for draft in drafts if draft}
         followers = []
         for n, item in enumerate(self.items):
             if item.draft is None or item.decision is None or item.is_refused:
                 continue
-            leader, group = item.decision.leader, item.decision.group
+            group = item.decision.group
             is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
-            if not (is_misnamed or (leader is not None and leader.position in positions)):
-                continue
-            if not self._is_overtaken(n):
+            is_follower = is_misnamed or item.leader_position in positions
+            if (is_follower and not self._is_overtaken(n)) or (item.is_renamed and n in lost):
                 followers.append(n)
-        for n in (*refused, *followers):
+        for n in (*lost, *followers):
             self._decider.in_flight.withdraw(self.items[n].position)
         return followers
 
@@ -140,6 +158,8 @@ class Settlement:
             return None
         if written is None:
             return item.operation
+        if not self._is_updatable:
+            return None
         header = {"_index": written.index, "_id": written.id}
         if draft.routing is not None:
             header["routing"] = draft.routing
@@ -149,13 +169,16 @@ class Settlement:
 
 
 def _must_stay(item: Item) -> Item:
-    """Return *item* as it is decided about again: one that is written already cannot be skipped."""
+    """Return *item* as it is decided again: one that is written already has its id, and cannot be skipped."""
     if item.draft is None or item.outcome is None:
         return item
-    return replace(item, draft=replace(item.draft, must_write=True))
+    draft = replace(item.draft, id=item.outcome.id or item.draft.id, must_write=True)
+    return replace(item, draft=draft)
 
 
 def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> Item:
+    if outcome is None and was_written:
+        return replace(item, problem="its group is out of date: its index keeps only a part of each _source")
     if outcome is None:
         return item
     if was_written and not outcome.is_done:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.grouping.write_target import WriteTarget
 from es_simhash.flows.transfer.bulk import to_operation
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
 from es_simhash.index.grouping.rule import Rule
-from es_simhash.index.meta import IndexSettings, text_fields_of
+from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.ingest_helper import with_fingerprints
 
@@ -100,8 +101,8 @@ class Source:
             Where documents go that name no index themselves.
         documents:
             Documents or bulk actions.
-        settings:
-            Scheme and text fields of the index.
+        target:
+            The index that is written to, and its settings.
         options:
             How to ingest.
         prefix:
@@ -115,12 +116,14 @@ class Source:
         index: str,
         documents: Iterable[Any],
         *,
-        settings: IndexSettings,
+        target: WriteTarget,
         options: IngestOptions,
         prefix: str,
         sizes: IngestSizes,
     ) -> None:
         self._index = index
+        self._target = target
+        settings = target.settings
         self._prefix = prefix
         self._options = options
         self._sizes = sizes
@@ -164,6 +167,7 @@ class Source:
         problem = self._problems.pop(position, None)
         try:
             operation = to_operation(action, self._index)
+            self._check_index(operation.header["_index"])
         except InvalidInputError as error:
             return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=str(error))))
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
@@ -173,6 +177,13 @@ class Source:
         if self._options.on_duplicate is None:
             return item
         return with_draft(item, self._prefix, with_source=callable(self._options.on_duplicate))
+
+    def _check_index(self, name: str) -> None:
+        if name != self._index and not self._target.accepts(name):
+            raise InvalidInputError(
+                f"the document names index {shorten(name)}, which has no fields of ours or is not behind "
+                f"{shorten(self._index)}: ingest it into {shorten(name)} itself"
+            )
 
 
 def weigh(value: Any) -> int:

@@ -22,12 +22,13 @@ class Written:
         position:
             Its place among the documents given, from 0.
         id:
-            Its ``_id``; assigned where the document had none.
+            Its ``_id``, as the server answered it: assigned where the document had none.
         index:
             Name of the index that holds it.
         action:
             ``"written"``, ``"tagged"`` (written as a duplicate), ``"replaced"`` (written as the canonical, in place
-            of another), ``"skipped"`` (not written) or ``"refused"`` (by the server, or because it is no document).
+            of another), ``"skipped"`` (not written), ``"dropped"`` (by an ingest pipeline of the server) or
+            ``"refused"`` (by the server, or because it is no document).
         reason:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
@@ -73,8 +74,8 @@ def report(item: Item, *, prefix: str) -> Written:
         return Written(place, draft.id, skipped_for.index, "skipped", item.problem, decision.group, decision.distance)
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
     if not outcome.is_done:
-        reason = str(outcome.error)
-        return Written(place, outcome.id, outcome.index, "refused", reason, fingerprinted=is_fingerprinted)
+        action = "dropped" if outcome.is_dropped else "refused"
+        return Written(place, outcome.id, outcome.index, action, str(outcome.error), fingerprinted=is_fingerprinted)
     action, canonical, distance = "written", None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:
         canonical, distance = decision.group, decision.distance

@@ -123,7 +123,7 @@ def _answers(batch: Batch, answer: Any, patience: Patience) -> Flow[list[Any]]:
     if isinstance(answer, Exception):
         if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
             raise answer
-        if is_passing(answer) and not patience.is_spent:
+        if is_passing(answer) and len(batch.questions) > 1 and not patience.is_spent:
             yield patience.wait()
         if len(batch.bundles) > 1:
             half = len(batch.bundles) // 2

@@ -82,7 +82,8 @@ def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> l
 
     Args:
         answer:
-            Answer of a search, count, refresh, or of opening a point in time.
+            Answer of a search, or of opening a point in time. Not of a refresh: that counts copies, so that a replica
+            which is not there yet looks as a shard without any copy does.
         ignore:
             Kinds that mean nothing for this request. OpenSearch ends a composite aggregation early once its page is
             full, and a terms aggregation when it counts without looking at documents, and reports both.

@@ -22,6 +22,7 @@ from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.conditional_write import Place, place_of, rewrite
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.retry import Patience
 from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
@@ -77,6 +78,7 @@ class BackfillOptions:
             raise InvalidInputError(f"documents_per_second {self.documents_per_second} is too small: give more than 0")
 
 
+@reads_primaries
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` now and then.

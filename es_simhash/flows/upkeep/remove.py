@@ -13,6 +13,7 @@ from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import refuse_updates
@@ -42,6 +43,7 @@ class Removal:
     indices: tuple[str, ...]
 
 
+@reads_primaries
 def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[Removal]:
     """
     Take our fields out of every document, and our entry out of ``_meta``.

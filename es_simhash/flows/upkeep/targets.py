@@ -14,6 +14,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_updates
@@ -88,7 +89,7 @@ def find_targets(
     every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
     yield from _refuse_impossible(context, resolved, names)
-    answer = yield Call("get_settings", {"index": index})
+    answer = yield from ask(Call("get_settings", {"index": index}))
     targets = {}
     for name in sorted(every):
         found = answer[name]["settings"]

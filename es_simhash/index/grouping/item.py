@@ -54,8 +54,20 @@ class Item:
         return self.decision is not None and self.decision.verdict == "skip"
 
     @property
+    def leader_position(self) -> int | None:
+        """Position of the document that it duplicates, if that is one of this ingest."""
+        leader = None if self.decision is None else self.decision.leader
+        return None if leader is None else leader.position
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether the server, or a pipeline of it, wrote it under another id than the one it was decided about with."""
+        outcome, draft = self.outcome, self.draft
+        return outcome is not None and outcome.is_done and draft is not None and outcome.id != draft.id
+
+    @property
     def is_refused(self) -> bool:
-        """Whether it was sent, and not written."""
+        """Whether it was sent, and not written: refused, or dropped by a pipeline."""
         return self.outcome is not None and not self.outcome.is_done
 
 

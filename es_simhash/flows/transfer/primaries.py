@@ -1,0 +1,105 @@
+"""
+Reading from primary shards, where replicas may lag behind a refresh: segment replication of OpenSearch.
+
+There a refresh makes writes visible on primaries, and replicas follow some time later. A flow that has to see what was
+just written goes through :func:`read_primaries`. Which documents it reads is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from es_simhash.flows.context import Context, Index, check_index, local_names
+from es_simhash.flows.protocol import Call, Flow, Request, Together, status_of
+from es_simhash.flows.transfer.retry import ask
+
+__all__ = ["reads_primaries"]
+
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Flow[Any]])
+
+_PREFERENCE = {"preference": "_primary"}
+_SEARCHES = ("count", "open_point_in_time", "search")
+
+
+def reads_primaries(flow: _F) -> _F:
+    """
+    Return *flow* with searches that read primary shards where replicas of the index may lag behind.
+
+    The arguments of *flow* begin with a context and an index.
+
+    Cost: one request more, for the settings of the index.
+    """
+
+    @wraps(flow)
+    def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Flow[Any]:
+        started = flow(context, index, *args, **kwargs)
+        if (yield from _may_lag(check_index(index))):
+            return (yield from _prefer_all(started))
+        return (yield from started)
+
+    return cast("_F", wrapped)
+
+
+def _prefer_all(flow: Flow[_T]) -> Flow[_T]:
+    """Carry *flow* out with searches that read primary shards."""
+    answer: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            request = flow.send(answer) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            result: _T = stop.value
+            return result
+        answer = failure = None
+        try:
+            answer = yield _prefer_primaries(request)
+        except BaseException as error:  # noqa: BLE001 -- the flow decides
+            failure = error
+
+
+def _may_lag(index: Index) -> Flow[bool]:
+    """Return whether a refresh of *index* may not reach its replicas."""
+    names = local_names(index)
+    if not names:
+        return False
+    try:
+        answer = yield from ask(Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"}))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+    else:
+        return any(_replication(each) == "SEGMENT" for each in answer.values())
+    # A user who may not read settings may search: only OpenSearch knows the preference.
+    try:
+        yield Call("search", {"index": names, "body": {"size": 0}, **_PREFERENCE})
+    except Exception as error:
+        if status_of(error) != 400:
+            raise
+        return False
+    return True
+
+
+def _replication(answer: Mapping[str, Any]) -> str | None:
+    index = (answer.get("settings") or {}).get("index") or {}
+    found: str | None = (index.get("replication") or {}).get("type")
+    return found
+
+
+def _prefer_primaries(request: Request) -> Request:
+    if isinstance(request, Together):
+        return replace(request, calls=[_prefer(each) if isinstance(each, Call) else each for each in request.calls])
+    return _prefer(request) if isinstance(request, Call) else request
+
+
+def _prefer(call: Call) -> Call:
+    if call.api in _SEARCHES and "index" in call.arguments:  # a search in a point in time names no index
+        return replace(call, arguments={**call.arguments, **_PREFERENCE})
+    if call.api == "msearch":
+        lines = call.arguments["body"]
+        body = [line if n % 2 else {**line, **_PREFERENCE} for n, line in enumerate(lines)]
+        return replace(call, arguments={**call.arguments, "body": body})
+    return call
