@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 # Deleting an index, creating it again and filling it takes a server longer: 200 ms at least, where it was measured.
 TRUSTED_SECONDS = 0.025
-# A lookup begins anew when settings have changed; an index that changes more often than this is an error.
+# A lookup starts again when settings have changed; an index that changes more often than this is an error.
 ATTEMPTS = 5
 
 

@@ -42,21 +42,21 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "wrong_type": (
         "field {field!r} is mapped as {found!r}; it must be {wanted!r}",
-        "create the index anew, or use another prefix",
+        "create a new index, or use another prefix",
     ),
     "not_an_object": (
         "field {field!r} is {found}; it must be a plain object",
-        "create the index anew, or use another prefix",
+        "create a new index, or use another prefix",
     ),
-    "not_indexed": ("field {field!r} is not indexed", "create the index anew, or use another prefix"),
-    "no_doc_values": ("field {field!r} has no doc values", "create the index anew, or use another prefix"),
+    "not_indexed": ("field {field!r} is not indexed", "create a new index, or use another prefix"),
+    "no_doc_values": ("field {field!r} has no doc values", "create a new index, or use another prefix"),
     "normalizer": (
         "field {field!r} has the normalizer {found!r}, which changes its values",
-        "create the index anew, or use another prefix",
+        "create a new index, or use another prefix",
     ),
     "values_dropped": (
         "field {field!r} ignores values above {found} characters",
-        "create the index anew, or use another prefix",
+        "create a new index, or use another prefix",
     ),
     "no_scheme": ("the mapping records no scheme", "add it with put_mapping"),
     "bad_record": ("{found}", "write the record again with put_mapping"),
@@ -79,7 +79,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",
-        "send each document whole, through ingest or with_fingerprints, or create the index anew with a whole _source",
+        "send each document whole, through ingest or with_fingerprints, or create a new index with a whole _source",
     ),
 }
 
@@ -181,8 +181,8 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     """
     Return what keeps documents of an index with *mapping* from being updated without a loss; empty if nothing does.
 
-    A server carries a partial update out by indexing the document anew from its ``_source``: a field that is indexed
-    but not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
+    A server carries a partial update out by indexing the whole document again from its ``_source``: an indexed field
+    that is not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
     """
     source = mapping.get("_source") or {}
     if source.get("enabled") in (False, "false"):

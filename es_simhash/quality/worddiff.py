@@ -174,8 +174,8 @@ def _places(segments: list[Segment]) -> Iterator[list[Segment]]:
     """
     Yield unchanged passages and changes in turn: the first and the last are unchanged, and may be empty.
 
-    Fewer than three characters between two changes are counted into the change: islands of one letter in a
-    passage written anew hide what happened.
+    Fewer than three characters between two changes belong to the change: islands of one letter in a rewritten
+    passage make the change hard to read.
     """
     same, removed, added = "", "", ""
     for index, segment in enumerate(segments):

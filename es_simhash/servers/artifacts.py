@@ -1,8 +1,8 @@
 """
-The files that embedded servers are made of: which, with which checksums, and where they are on this machine.
+The files of embedded servers: which a release needs, with which checksums, and where they are on this machine.
 
-A release is described by ``locked/PRODUCT-VERSION.json``, written by ``tools/lock_servers.py``. Nothing that differs
-from its checksum is ever put in the local Maven repository, or run. No server is started here.
+A release is described by ``locked/PRODUCT-VERSION.json``, written by ``tools/lock_servers.py``. A file that
+differs from its checksum is neither kept in the local Maven repository nor run. No server is started here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Release:
         jars:
             The server: Maven coordinates to SHA-256, in class path order.
         http_jars:
-            Elasticsearch's HTTP transport, which it wants apart: Maven coordinates to SHA-256; empty for OpenSearch.
+            Elasticsearch's HTTP transport, a module of its own: Maven coordinates to SHA-256; empty for OpenSearch.
     """
 
     product: str
@@ -91,7 +91,7 @@ def load_release(product: str, version: str | None = None) -> Release:
     Return the release of *product* with this *version*, by default the newest supported.
 
     Raises:
-        InvalidInputError: If there is no lock file for it; the message names those there are.
+        InvalidInputError: If there is no lock file for it; the message lists the releases that have one.
     """
     for name, argument in (("product", product), ("version", version or "")):
         if not isinstance(argument, str):
@@ -131,13 +131,13 @@ def fetch(jars: dict[str, str]) -> list[Path]:
     """
     Return local, verified files for *jars* (Maven coordinates to SHA-256), in the same order.
 
-    What the local Maven repository lacks is downloaded by jgo with the user's own Maven settings for it, verified in a
-    folder beside, and only then moved in: an interrupted or tampered download never looks like a finished one.
+    jgo downloads missing files, with the user's own settings of jgo, into a folder of their own in the local Maven
+    repository. They are verified there and then moved: an interrupted or tampered download never looks finished.
     Every file is verified every time: 74 MB take about 0.2 seconds.
 
     Raises:
         MissingDependencyError: If the extra ``embedded`` is not installed.
-        EmbeddedServerError: If a file cannot be had, or differs from its checksum.
+        EmbeddedServerError: If a file cannot be downloaded, or differs from its checksum.
     """
     settings = require("jgo.config").GlobalSettings.load()
     repository = Path(settings.repo_cache)

@@ -1,8 +1,8 @@
 """
-The process around one embedded server: starts a JVM inside itself, one node in that JVM, and watches the parent.
+The process of one embedded server: it starts a JVM inside itself and one node in that JVM, and watches the parent.
 
-Run by path, never imported by the package, and imports nothing of it: that keeps the start quick and independent of
-the parent's working directory. The protocol has three steps:
+The parent runs this file by its path. The package never imports it, and it imports nothing of the package: the start is
+quick and does not depend on the working directory of the parent. The protocol has three steps:
 
 1. the parent writes one line of JSON, the whole configuration, to standard input, and keeps that pipe open;
 2. this process answers with one line of JSON on standard output, ``{"ready": true}`` or ``{"error": "why"}``;
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-# A process forked from the parent may hold the writing end of the pipe open, so the parent itself is looked for too.
+# A process forked from the parent may keep the writing end of the pipe open, so the parent itself is checked too.
 PARENT_CHECK_SECONDS = 1.0
 
 
 def main() -> None:
     """
-    Start the configured node, report, and serve until the parent lets go.
+    Start the configured node, report, and serve until the parent closes the pipe.
     """
     parent = os.getppid()
-    # The report keeps the real standard output; what the JVM prints there goes to the log.
+    # The report uses the real standard output; what the JVM prints there goes to the log.
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _raise_exit)
@@ -50,7 +50,7 @@ def main() -> None:
             node.close()
     except SystemExit:
         pass
-    except Exception as error:  # noqa: BLE001 - whatever it was, the parent must hear of it
+    except Exception as error:  # noqa: BLE001 - the parent must hear of every failure
         traceback.print_exc()
         _answer(report, {"error": describe(error)})
         exit_code = 1
@@ -66,7 +66,7 @@ def _raise_exit(number: int, _frame: FrameType | None) -> None:
 
 
 def _answer(report: TextIO, message: dict[str, Any]) -> None:
-    # A parent that is gone cannot be told; the watch notices it as well.
+    # A parent that is gone reads nothing; the watch notices it as well.
     with suppress(BrokenPipeError):
         report.write(json.dumps(message) + "\n")
         report.flush()

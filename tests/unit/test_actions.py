@@ -217,7 +217,7 @@ class TestUpdates:
         ],
     )
     def test_a_script_that_cannot_be_extended_is_passed_on(self, script, on_partial):
-        """And reported, so that a backfill can mend what it leaves."""
+        """And reported, so that a backfill can repair what it leaves."""
         problems = []
         [action] = helped(
             {"_op_type": "update", "_id": "1", "script": script}, on_partial=on_partial, on_problem=problems.append

@@ -97,6 +97,6 @@ def check_indices(context: Context, index: str, resolved: Resolved, written: set
 def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     return MappingError(
         f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: add the component template of "
-        f"build_component_template to the index template that makes such indices, and index {names[0]!r} anew",
+        f"build_component_template to the index template that makes such indices, and index {names[0]!r} again",
         problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
     )

@@ -183,7 +183,7 @@ class _View:
         """
         Return an order without ties: what ties with the last hit of a page would be lost.
 
-        By shard and place in it. OpenSearch numbers the shards of each index anew, so there the index comes as well.
+        By shard and place in it. OpenSearch numbers the shards of each index from 0, so there the index comes as well.
         """
         score = [{"_score": "desc"}] if self.ranked else []
         return [*score, {"_shard_doc": "asc"}, *([{"_index": "asc"}] if self.is_opensearch else [])]

@@ -73,7 +73,7 @@ def retry(
 
     Args:
         work:
-            Makes the flow to carry out, anew for each attempt.
+            Makes a new flow for each attempt.
         is_done:
             Whether a result is good enough; the last one is returned whatever it is.
         patience:

@@ -123,7 +123,7 @@ def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None
     faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
     if faults:
         raise mapping_error(
-            name, faults, advice="a field's type cannot be changed; use another prefix, or create the index anew"
+            name, faults, advice="a field's type cannot be changed; use another prefix, or create a new index"
         )
 
 

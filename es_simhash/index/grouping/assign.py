@@ -29,7 +29,7 @@ __all__ = ["group_fingerprints"]
 Places = NDArray[np.int64]
 Edges = Callable[[], Iterator[tuple[Places, Places]]]
 
-# Pairs kept in memory, 16 bytes each; a set that has more is joined anew in each round.
+# Pairs kept in memory, 16 bytes each; a set that has more is joined again in each round.
 MOST_EDGES = 20_000_000
 # A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
 MOST_ROUNDS = 50
