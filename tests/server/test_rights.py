@@ -113,7 +113,7 @@ def run(secured, index, monkeypatch, tmp_path):
     for name in ("PRODUCT", "API_KEY", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": each, "text": TEXT}) + "\n" for each in "12"))
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
 
     def run(line, name, password):
