@@ -5,7 +5,7 @@ Documents a second into a real server: plain bulk, with precomputed fields, and 
 
 All through the client's own ``streaming_bulk``, into an index of one shard each, in turns. Prints JSON with the
 median rates, and the times over plain bulk and over bulk with precomputed fields. With ``--workers``, the fingerprints
-are also computed in processes beside the bulk.
+are also computed in processes during the bulk.
 """
 
 from __future__ import annotations

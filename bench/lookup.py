@@ -1,5 +1,5 @@
 """
-Lookups among millions of fingerprints: time over an empty search, recall, and the plain design beside them.
+Measures lookups among millions of fingerprints: time over an empty search, recall, and the plain design.
 
     python bench/lookup.py --product opensearch --folder DIR --bits 16
 

@@ -6,7 +6,7 @@ Run the tests with every combination of Python, clients and servers that is supp
     python tools/compat.py --write             # put their rows into COMPATIBILITY.md; the other rows stay
 
 Environments, logs and reports go to .compat/, which git ignores. A run on a Python that is not on the PATH fails and
-says so; pyenv puts several there with ``pyenv shell 3.13 3.12 3.11``. What a version can and cannot do is told in
+says so; pyenv puts several there with ``pyenv shell 3.13 3.12 3.11``. What a version can and cannot do is described in
 COMPATIBILITY.md by hand; here are only the facts of a run.
 """
 
@@ -53,7 +53,7 @@ class Run:
         clients:
             ``"oldest"`` that pyproject.toml allows, or ``"newest"``.
         servers:
-            Embedded servers, as the tests want to be told; ``""`` for the tests that need none.
+            Embedded servers, in the form that the tests expect; ``""`` for the tests that need none.
         select:
             Arguments for pytest.
     """
@@ -65,7 +65,7 @@ class Run:
     select: tuple[str, ...] = WITHOUT_SERVERS
 
 
-# The newest clients with the newest servers, on whichever Python is at hand, are `make test`.
+# The newest clients with the newest servers, on the installed Python, are `make test`.
 RUNS = (
     Run("oldest-3.11", "3.11", "oldest"),
     Run("newest-3.12", "3.12", "newest"),

@@ -1,9 +1,10 @@
 """
-Confirming settings that were read before: is the index still the one whose mapping was read?
+Confirms settings that were read before: is the index still the one whose mapping was read?
 
 Another program may delete an index and create it again with another scheme. Nobody can do that and fill the new
 index within 25 milliseconds, so settings are used without a request for that long. After it, the part of the mapping
-that concerns us is read again, beside the search or before the write, and compared. No lookup and no write lives here.
+that concerns us is read again, together with the search or before the write, and compared. No lookup and no write is
+here.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def with_settings(context: Context, index: Index, work: Callable[[IndexSettings]
 
 def send_confirmed(context: Context, index: Index, call: Call) -> Flow[Any]:
     """
-    Return the answer to *call*, a search of *index*; beside it the settings are confirmed if that is due.
+    Return the answer to *call*, a search of *index*; confirm the settings at the same time if that is due.
 
     Raises:
         SettingsChanged: If the settings have changed.

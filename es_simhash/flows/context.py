@@ -73,7 +73,7 @@ class IndexFault:
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """
-    The concrete indices that a name, an alias, a pattern, a data stream or a list of these stands for.
+    The concrete indices behind a name, an alias, a pattern, a data stream or a list of these.
 
     Attributes:
         mappings:
@@ -109,7 +109,7 @@ class Context:
         prefix:
             Name of the object that holds the fields.
         wanted:
-            The scheme the caller asked for; a name without version stands for whichever version an index has.
+            The scheme the caller asked for; a name without version accepts the version that an index has.
             ``None`` to adopt the index's.
         clock:
             Returns seconds that only grow; decides when what was learned is too old.

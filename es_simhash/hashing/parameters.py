@@ -127,5 +127,5 @@ def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[
     unknown = sorted(map(str, given.keys() - known.keys()))
     if unknown:
         allowed = ", ".join([*sorted(known), *file_parameters_of(name, version)])
-        raise SchemeError(f"scheme {name}-{version} has no parameter {shorten(unknown[0])}: it takes {allowed}")
+        raise SchemeError(f"scheme {name}-{version} has no parameter {shorten(unknown[0])}: give {allowed}")
     return {key: check(key, given[key]) if key in given else default for key, (default, check) in known.items()}

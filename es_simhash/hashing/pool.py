@@ -1,5 +1,5 @@
 """
-Fingerprints beside the caller: in a thread, or in several processes once there is enough to do.
+Computes fingerprints in the background: in a thread, or in several processes if there is enough work.
 
 The bits are those of :func:`es_simhash.hashing.fingerprints`. Callers decide which texts are computed, and when. One
 thread lets a caller wait for a server meanwhile. More threads would not be faster, because segmenting, counting and
@@ -146,7 +146,7 @@ class FingerprintPool:
     @property
     def ahead(self) -> int:
         """
-        How many batches should be under way at once, beside the one that is waited for: 0 as long as none would be.
+        How many batches to submit in advance, in addition to the one that is waited for; 0 without a thread.
         """
         return self._workers if self._executor is not None else int(self._thread is not None)
 
@@ -174,7 +174,7 @@ class FingerprintPool:
 
     def submit(self, texts: Sequence[str]) -> Pending:
         """
-        Have the fingerprints of *texts* computed beside the caller, and return what will hold them.
+        Begin to compute the fingerprints of *texts* in the background, and return an object for the result.
 
         Without a thread and processes, and for the first batch, they are computed before this returns.
 

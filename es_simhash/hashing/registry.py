@@ -1,7 +1,7 @@
 """
 Schemes by name: the default, the list of those that are known, and :func:`get_scheme`.
 
-What a scheme is stands in ``scheme.py``, what its parameters may be in ``parameters.py``.
+``scheme.py`` defines a scheme, and ``parameters.py`` its parameters.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """
-What a scheme is: everything that decides the bits of a fingerprint, frozen, named and versioned.
+Defines a scheme: everything that decides the bits of a fingerprint, frozen, named and versioned.
 
 A scheme contains no dictionary and loads nothing: it names files by digest, and remembers where they were found.
 ``registry.py`` makes schemes by name; ``shingles.py``, ``features.py`` and ``keywords.py`` turn a text into features by
 a scheme's parameters.
 
-A released version never changes its bits. What would change them is a new version beside the old one.
+A released version never changes its bits. A change of bits becomes a new version, and the old one stays.
 """
 
 from __future__ import annotations

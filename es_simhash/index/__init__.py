@@ -1,1 +1,1 @@
-"""Fingerprints to plain dicts for a search server: pure, without I/O, changing nothing that is given."""
+"""Turns fingerprints into plain dicts for a search server. Pure: no I/O, and arguments are not changed."""

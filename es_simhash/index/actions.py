@@ -1,5 +1,5 @@
 """
-One bulk action to the same action with fingerprint fields: which texts it needs, and where their fields go.
+Adds fingerprint fields to one bulk action: finds its texts, and puts the fields in their places.
 
 An action is a dict, or its JSON text, as the bulk helpers of both clients take it. Pure: nothing is computed or sent
 here, and nothing given is changed. ``ingest_helper`` reads many actions and computes their fingerprints.
@@ -100,7 +100,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of an action: its texts, how to make the part from their fields, and what is wrong with it."""
+    """A part of an action: its texts, how to make the part from their fields, and its problem."""
 
     texts: tuple[str, ...]
     place: _Place
@@ -109,7 +109,7 @@ class _Part:
 
 def prepare_action(action: Any, rules: ActionRules) -> Prepared:
     """
-    Return what *action* needs; one that cannot be used is left as it is, with a problem.
+    Return *action* with its texts; an action that cannot be used stays as it is, with a problem.
     """
     try:
         parsed = json.loads(action) if isinstance(action, (str, bytes)) else action
@@ -161,7 +161,7 @@ def _prepare_update(action: Mapping[str, Any], rules: ActionRules) -> Prepared:
 
 
 def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the text of *document*, if it has one, and what is wrong with it."""
+    """Return the text of *document*, if it has one, and the problem, if there is one."""
     with_fields(document, {}, prefix=rules.prefix)  # refuses a clash before any work is done
     try:
         text = read_text(document, rules.text_fields)
@@ -171,7 +171,7 @@ def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[
 
 
 def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> _Part:
-    """Return the part that a whole document is."""
+    """Return the part for a whole document."""
     texts, problems = _read_texts(document, rules)
 
     def place(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> _Part:
 
 
 def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> _Part:
-    """Return the part that a partial document is: it sets the text, clears it, changes some of it, or leaves it."""
+    """Return the part for a partial document: it sets the text, clears it, changes some of it, or keeps it."""
     carried, wanted = sum(carries(doc, name) for name in rules.text_fields), len(rules.text_fields)
     texts, problems = _read_texts(doc, rules) if carried == wanted else ((), ())
     if 0 < carried < wanted:
@@ -204,7 +204,7 @@ _BACKFILL = "backfill the document"
 
 
 def _extend_script(script: Any, rules: ActionRules) -> _Part:
-    """Return the part that a script is: it takes the fields out first, since it may change the text in any way."""
+    """Return the part for a script: it removes the fields first, because it may change the text in any way."""
     inline = {"source": script} if isinstance(script, str) else script
     source = inline.get("source") if isinstance(inline, Mapping) else None
     fate, changed = "left as it was", script

@@ -1,7 +1,7 @@
 """
 Documents to text and back: find the text in a document, put fingerprint fields into a copy of it.
 
-Pure, one document at a time. What a bulk action is stands in ``actions``.
+Pure, one document at a time. Bulk actions are in ``actions``.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
 
 def carries(partial: Mapping[str, Any], field: str) -> bool:
     """
-    Return whether a partial update with *partial* decides what *field* holds, be it by clearing it.
+    Return whether a partial update with *partial* sets or clears *field*.
     """
 
     def decides(node: Any, path: Sequence[str]) -> bool:
@@ -100,7 +100,7 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
 
 def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
     """
-    Return a copy of *document* that has *fields* in the place of those of an earlier fingerprint.
+    Return a copy of *document* with *fields* instead of the fields of an earlier fingerprint.
 
     Raises:
         InvalidInputError: If *document* holds something of its own under *prefix*.

@@ -1,7 +1,7 @@
 """
-Which lookup plan to use: every plan that no other plan dominates, with its estimate, the cheapest first.
+Chooses the lookup plan: every plan that no other plan dominates, with its estimate, the cheapest first.
 
-Arithmetic only. What a plan is lives in ``plan``, what it costs in ``plan_cost``.
+Arithmetic only. ``plan`` defines plans, and ``plan_cost`` estimates their cost.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What keeps an index from being used: faults as data, and the function that finds them in a mapping.
+Faults that prevent the use of an index, as data, and the function that finds them in a mapping.
 
 A fault is a kind and fields; its sentence is made last, for people, and no code reads it. No request is made here.
 """
@@ -38,7 +38,7 @@ FaultKind = Literal[
 _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
-        "add it with put_mapping, and backfill the documents that are there",
+        "add it with put_mapping, and backfill the existing documents",
     ),
     "wrong_type": (
         "field {field!r} is mapped as {found!r}; it must be {wanted!r}",
@@ -67,10 +67,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
     "without_fingerprint": (
         "{found} of {wanted} documents have no fingerprint and cannot be found",
-        "backfill them (texts without features stay without)",
+        "backfill them (texts without features get none)",
     ),
     "no_source": (
-        "the index keeps no _source, so no document can be updated",
+        "the index stores no _source, so no document can be updated",
         "send each document whole, through ingest or with_fingerprints",
     ),
     "template": (
@@ -136,7 +136,7 @@ def mapping_error(index: str, faults: Iterable[Fault], *, advice: str = "") -> M
 
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
     """
-    Return what keeps lookups from being right in an index with *mapping*; empty if nothing does.
+    Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none.
     """
     ours = (mapping.get("properties") or {}).get(prefix)
     if ours is None:
@@ -160,7 +160,7 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
 
 
 def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
-    """Return what is wrong with our field *name* mapped as *found*; at most one fault."""
+    """Return the fault of our field *name*, which is mapped as *found*; at most one."""
     wanted = FIELD_TYPES[name]["type"]
     if found.get("type") != wanted:
         return [Fault("wrong_type", full, str(found.get("type", "object")), wanted)]
@@ -179,7 +179,7 @@ def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
 
 def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     """
-    Return what keeps documents of an index with *mapping* from being updated without a loss; empty if nothing does.
+    Return why updates of documents in an index with *mapping* would lose data; empty if they would not.
 
     A server carries a partial update out by indexing the whole document again from its ``_source``: an indexed field
     that is not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
@@ -200,7 +200,7 @@ def _names(source: Mapping[str, Any], key: str) -> list[str]:
 
 def refuse_updates(mappings: Mapping[str, Mapping[str, Any]]) -> None:
     """
-    Refuse to update documents of indices whose *mappings* would lose something by it.
+    Refuse to update documents of indices with *mappings* if an update would lose data.
 
     Args:
         mappings:

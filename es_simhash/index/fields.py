@@ -1,5 +1,5 @@
 """
-The fields of a fingerprinted document: the only place where their names are spelt.
+The fields of a document with a fingerprint. No other module spells their names.
 
 Plain names and plain dicts. Nothing here reads a text, builds a query or knows a server.
 """
@@ -88,7 +88,7 @@ class Fields:
 
 
 OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value")
-"""Names, below the prefix, of what a fingerprint decides; the group fields beside them belong to grouping."""
+"""Names, without the prefix, of the fields of a fingerprint; the group fields are not among them."""
 
 
 def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def group_fields(
     group: str, *, canonical: str | None = None, distance: int | None = None, at: str | None = None
 ) -> dict[str, Any]:
     """
-    Return the fields, below the prefix, that put a document into a group; those that do not apply are ``None``.
+    Return the group fields of a document, without the prefix; fields that do not apply are ``None``.
 
     Args:
         group:

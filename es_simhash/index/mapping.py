@@ -1,5 +1,5 @@
 """
-The mapping of our fields, and templates that give it to new indices. Builders return plain dicts; none asks a server.
+The mapping of our fields, and templates that give it to new indices. Builders return plain dicts, without requests.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def build_mapping(
         text_field:
             Field or fields that the text comes from, recorded so that backfill and ingest find it.
         max_distance:
-            Largest distance that lookups in this index use unless told otherwise, in bits.
+            The max_distance of lookups in this index that give none, in bits.
         value:
             Whether to map the signed 64-bit copy for script filters.
 
@@ -140,7 +140,7 @@ _SYNTHETIC_MODES = ("logsdb", "time_series")
 
 def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> bool:
     """
-    Return whether an index puts ``_source`` together from its other fields, so that it shows a ``long`` as a number.
+    Return whether an index builds ``_source`` from its other fields; such a ``_source`` shows a ``long`` as a number.
 
     Args:
         mapping:

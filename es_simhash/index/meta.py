@@ -1,7 +1,7 @@
 """
-What a mapping's ``_meta`` records of our fields: the scheme, the text fields and the default distance.
+The record of our fields in the ``_meta`` of a mapping: the scheme, the text fields and the default distance.
 
-Reads and writes that record, and checks what is to stand in it. Pure: no request is made here.
+Reads, writes and checks that record. Pure: no request is made here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
     """
-    What an index's ``_meta`` says of one prefix.
+    The settings that the ``_meta`` of an index records for one prefix.
 
     Attributes:
         scheme:
@@ -57,7 +57,7 @@ class IndexSettings:
         text_fields:
             The fields that the text came from, in order; empty where that was not recorded.
         max_distance:
-            The largest distance that lookups use unless told otherwise, in bits; ``None`` where not recorded.
+            The max_distance of lookups that give none, in bits; ``None`` if not recorded.
         value:
             Whether documents carry the signed 64-bit copy for scripts.
         extra:
@@ -142,7 +142,7 @@ def merge_meta(
     existing: Mapping[str, Any] | None, settings: IndexSettings | None, *, prefix: str = DEFAULT_PREFIX
 ) -> dict[str, Any]:
     """
-    Return a copy of the ``_meta`` *existing* with the entry of *prefix* set, or taken out where *settings* is ``None``.
+    Return a copy of the ``_meta`` *existing* with the entry of *prefix* set, or removed if *settings* is ``None``.
 
     A PUT of a mapping replaces ``_meta`` whole on both products, so the keys of others are carried over.
 

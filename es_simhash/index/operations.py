@@ -1,5 +1,5 @@
 """
-One operation of a bulk request, what became of it, and why it failed: plain values. Flows send operations.
+One operation of a bulk request, its outcome, and why it failed: plain values. Flows send operations.
 
 No code reads the sentence of a failure; every decision is made by ``kind`` and ``status``.
 """
@@ -45,7 +45,7 @@ class Refusal:
 
     @classmethod
     def read(cls, status: int, error: Any) -> Refusal:
-        """Return what the ``error`` of an item of a bulk or multi-get answer says."""
+        """Return the refusal in the ``error`` of an item of a bulk or multi-get answer."""
         if not isinstance(error, Mapping):
             return cls(status, reason=str(error))
         cause = error.get("caused_by")
@@ -119,7 +119,7 @@ class Operation:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """
-    What became of one operation.
+    The outcome of one operation.
 
     Attributes:
         id:
@@ -149,6 +149,6 @@ class Outcome:
         return self.error is None
 
     def to_failure(self) -> Failure:
-        """Return the outcome of an operation that was not carried out as a failure of its document."""
+        """Return the failure of the document, if the operation was not carried out."""
         kind = _KINDS.get(self.status, "refused")
         return Failure(kind, self.index or "", self.id or "", str(self.error), self.status)

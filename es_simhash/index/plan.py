@@ -152,7 +152,7 @@ class LookupPlan:
 
 def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
     """
-    Return *plan* if it loses nothing within *max_distance*.
+    Return *plan* if it finds everything within *max_distance*.
 
     Raises:
         InvalidInputError: If it is for a smaller distance.
@@ -193,7 +193,7 @@ def check_max_distance(max_distance: int) -> int:
 
 def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
     """
-    Return how many of the clauses of *radii* every fingerprint within *max_distance* matches at least.
+    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches.
 
     There is one clause for each block and radius; radii that are ints apply to every block. 0 means that the clauses
     exclude nothing.
@@ -210,7 +210,7 @@ def make_plan(
     max_terms: int = DEFAULT_MAX_TERMS,
 ) -> LookupPlan:
     """
-    Return the plan that uses *radii* for *max_distance*; one without block terms where they would exclude nothing.
+    Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.
 
     Args:
         max_distance:

@@ -1,5 +1,5 @@
 """
-What a lookup plan costs in an index: the cost model, and the statistics of an index that it needs.
+The cost of a lookup plan in an index: the cost model, and the statistics of an index that it needs.
 
 Arithmetic only. A wrong estimate makes a lookup slower, never less exact. Choosing among plans lives in
 ``explain_plan``, reading the statistics from a server in ``flows.lookup.index_stats``.
@@ -19,7 +19,7 @@ __all__ = ["PER_THOUSAND", "SKIMMED_FROM", "IndexStats", "PlanEstimate", "estima
 @dataclass(frozen=True, slots=True)
 class IndexStats:
     """
-    What is known of an index's fingerprints.
+    Statistics of the fingerprints of an index.
 
     Attributes:
         documents:
@@ -36,7 +36,7 @@ class IndexStats:
 @dataclass(frozen=True, slots=True)
 class PlanEstimate:
     """
-    What a plan is expected to cost in an index.
+    The expected cost of a plan in an index.
 
     Attributes:
         plan:

@@ -1,8 +1,8 @@
 """
-The radii of lookup plans, and the counting behind them: how many clauses a fingerprint matches at least.
+The radii of lookup plans, and how many clauses of them a fingerprint matches at least.
 
-What lives here is arithmetic on radii. What a plan is lives in ``plan``, which plan is cheap in ``plan_cost``, and
-queries in ``query``. numpy is loaded by the first function that counts.
+Arithmetic only. ``plan`` defines plans, ``plan_cost`` estimates their cost, and ``query`` makes queries. The first
+function that counts loads numpy.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def neighbour_count(radius: int) -> int:
 
 def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
     """
-    Return the radii of the four blocks: *radii* themselves, or, if they are ints, these for each; nothing for none.
+    Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block.
 
     Raises:
         InvalidInputError: If they are neither ints nor a tuple of ints for each of the four blocks.
@@ -76,14 +76,14 @@ def count_terms(radii: BlockRadii) -> int:
 
 def count_clauses(radii: BlockRadii, max_terms: int) -> int:
     """
-    Return how many ``terms`` clauses a query with *radii* has, where a list holds at most *max_terms* values.
+    Return how many ``terms`` clauses a query with *radii* has, if a clause has at most *max_terms* values.
     """
     return sum(-(-neighbour_count(radius) // max_terms) for each in radii for radius in each)
 
 
 def blocks_needed(radii: BlockRadii, should_match: int) -> int:
     """
-    Return in how many blocks at least a document is near that matches *should_match* clauses.
+    Return the least number of blocks in which a document is near, if it matches *should_match* clauses.
     """
     counts = sorted(map(len, radii), reverse=True)
     return next((n for n in range(len(counts) + 1) if sum(counts[:n]) >= should_match), len(counts))
@@ -92,7 +92,7 @@ def blocks_needed(radii: BlockRadii, should_match: int) -> int:
 @cache
 def fewest_matches(max_distance: int, radii: BlockRadii) -> int:
     """
-    Return how many clauses of *radii* every fingerprint within *max_distance* matches at least; 0 if *radii* is empty.
+    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches; 0 without radii.
     """
     return int(least_matches(count_matches([radii]), max_distance)[0]) if radii else 0
 
@@ -108,7 +108,7 @@ def pass_share(radii: BlockRadii, should_match: int) -> float:
 @cache
 def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
     """
-    Return the radii that plans may use, none above *largest*, and what :func:`count_matches` makes of them.
+    Return the radii that plans may use, none above *largest*, and their :func:`count_matches`.
 
     They are one set of radii for all blocks, or two sets that share the blocks.
     """

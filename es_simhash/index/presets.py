@@ -16,7 +16,7 @@ __all__ = ["PRESETS", "Preset", "get_preset"]
 @dataclass(frozen=True, slots=True)
 class Preset:
     """
-    A max_distance and a verification bound that were measured together.
+    A scheme, a max_distance and a verification bound that were measured together.
 
     Attributes:
         name:

@@ -76,7 +76,7 @@ def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa
 
 def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
-    Return query clauses; every document within the plan's distance of one of *fingerprints* matches all of them.
+    Return query clauses that all documents within the plan's distance of one of *fingerprints* match.
 
     One search for several fingerprints costs a server less than several searches; ``rescore`` tells which hit is
     near which fingerprint.
@@ -200,7 +200,7 @@ def build_body(
     source: bool | Sequence[str] = False,
 ) -> Query:
     """
-    Return the search body whose hits match all *clauses*, and carry what ``rescore`` needs.
+    Return the search body whose hits match all *clauses*, and have the fields that ``rescore`` needs.
 
     The other arguments, and errors, are those of :func:`build_query`.
     """

@@ -1,5 +1,5 @@
 """
-Hits to near-duplicates: the Hamming rescore, and the values that hold its results.
+Rescores hits by Hamming distance; defines the near-duplicates that result.
 
 Pure: hits come as plain dicts, and no request is made here.
 """
@@ -56,7 +56,7 @@ class NearDup:
 
     @property
     def key(self) -> tuple[str, str, str | None]:
-        """What tells the document from all others: index, ``_id`` and routing."""
+        """The key that no other document has: index, ``_id`` and routing."""
         return self.index, self.id, self.routing
 
     @property
@@ -136,7 +136,7 @@ def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
 
 def document_key(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
     """
-    Return what tells the document of *hit* from all others: index, ``_id`` and routing.
+    Return the key of the document of *hit*, which no other document has: index, ``_id`` and routing.
     """
     return hit["_index"], hit["_id"], hit.get("_routing")
 

@@ -84,7 +84,7 @@ class Evaluation:
 @dataclass(frozen=True, slots=True)
 class Report:
     """
-    The pairs that were reported, and what is known of them.
+    The pairs that were reported, with their known similarities.
 
     Attributes:
         truth:
@@ -124,7 +124,7 @@ class Report:
 
     def measure(self, max_distance: int | None = None, *, verified: bool = False) -> Evaluation:
         """
-        Return what all pairs within *max_distance* (default: all reported) achieve, *verified* or not.
+        Return the figures of all pairs within *max_distance* (default: all reported), *verified* or not.
         """
         distance = self.max_distance if max_distance is None else check_max_distance(max_distance)
         return self._measure(self.distance <= distance, self.truth.jaccard >= self._from(0), verified=verified)

@@ -1,5 +1,5 @@
 """
-Why two texts are, or are not, near-duplicates: bits, blocks, features, shingles and words side by side.
+Explains why two texts are near-duplicates, or why not: bits, blocks, features, shingles and words.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Feature:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """
-    Two texts side by side.
+    The comparison of two texts.
 
     Attributes:
         scheme:
@@ -170,7 +170,7 @@ def _plain(feature: Feature) -> dict[str, Any]:
 
 def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, max_changes: int = 4) -> Explanation:
     """
-    Return what makes two texts near-duplicates, or keeps them from it.
+    Return why two texts are near-duplicates, or why not.
 
     Bounded in time and memory: the features of texts beyond 200,000 characters are not listed, and a diff of long texts
     ends where it says so.

@@ -1,5 +1,5 @@
 """
-What is wrong with the fingerprints of an index, or good to know: findings from counts and sampled documents.
+Judges the fingerprints of an index: faults and notes, from counts and sampled documents.
 
 No request is made here; ``flows.upkeep.doctor`` gets the counts and documents.
 """
@@ -31,7 +31,7 @@ _HOT = 20.0
 @dataclass(frozen=True, slots=True)
 class Finding:
     """
-    Something about an index that is wrong or worth knowing.
+    A fault of an index, or a note about it.
 
     Attributes:
         severity:
@@ -92,7 +92,7 @@ def judge_sample(
     hits: Sequence[Mapping[str, Any]], *, scheme: Scheme, text_fields: Sequence[str], prefix: str
 ) -> list[Finding]:
     """
-    Return what sampled, fingerprinted documents show: stale and broken fingerprints, missing and short texts.
+    Return findings from sampled documents with fingerprints: stale and broken fingerprints, missing and short texts.
 
     Args:
         hits:
@@ -138,8 +138,8 @@ def judge_sample(
             Finding(
                 "error",
                 "numbers",
-                f"{_share(rounded, hits)} have a {fields.value} that is not their fingerprint, such as {rounded[0]!r}",
-                "a program that reads numbers as doubles, as JavaScript does, wrote them back: backfill the index",
+                f"{_share(rounded, hits)} have a {fields.value} other than their fingerprint, such as {rounded[0]!r}",
+                "a program that reads numbers as doubles, such as JavaScript, rounded them: backfill the index",
             )
         )
     elif numbers:
@@ -148,7 +148,7 @@ def judge_sample(
                 "note",
                 "numbers",
                 f"{numbers:,} of {len(hits):,} sampled documents hold {fields.value} as a number, which a program that "
-                "reads numbers as doubles, as JavaScript does, would round; lookups go without scripts",
+                "reads numbers as doubles, such as JavaScript, would round; therefore lookups use no scripts",
                 "backfill the index: it writes decimal strings",
             )
         )
@@ -193,7 +193,7 @@ def _judge_texts(
             Finding(
                 "error",
                 "stale",
-                f"{_share(stale, known)} have another fingerprint than their text, such as document {stale[0]!r}",
+                f"{_share(stale, known)} have a fingerprint of another text, such as document {stale[0]!r}",
                 "the text was updated without the fields, or is redacted for this user: backfill them, and send "
                 "updates through with_fingerprints",
             )
@@ -214,7 +214,7 @@ def judge_missing(
     hits: Sequence[Mapping[str, Any]], missing: int, *, scheme: Scheme, text_fields: Sequence[str]
 ) -> list[Finding]:
     """
-    Return what documents without a fingerprint mean, by a sample of them.
+    Return the findings about documents without a fingerprint, from a sample of them.
 
     Args:
         hits:
@@ -245,7 +245,7 @@ def judge_missing(
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
     """
-    Return which block terms are shared by far more documents than chance would have it.
+    Return the block terms that far more documents share than chance explains.
 
     Args:
         counts:
@@ -275,7 +275,7 @@ def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted:
 
 
 def _unsigned(value: Any) -> int | None:
-    """Return the fingerprint that the signed copy *value* stands for; ``None`` where it is no whole number."""
+    """Return the fingerprint that the signed copy *value* represents; ``None`` if it is not a whole number."""
     try:
         return int(value) % (1 << 64)
     except (TypeError, ValueError):

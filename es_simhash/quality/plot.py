@@ -1,5 +1,5 @@
 """
-The figures of an evaluation as a picture. Needs matplotlib, which is imported when a picture is drawn.
+Draws the figures of an evaluation. Needs matplotlib, which is imported when a picture is drawn.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ _SUFFIXES = (".png", ".svg", ".pdf")
 
 def check_picture(path: str | Path) -> None:
     """
-    Refuse a *path* whose ending is no format that can be written.
+    Refuse a *path* whose ending is not a format that can be written.
 
     Raises:
         InvalidInputError: If it is not one of ``.png``, ``.svg`` and ``.pdf``.
     """
     if Path(path).suffix.lower() not in _SUFFIXES:
-        raise InvalidInputError(f"{shorten(str(path))} is no picture: give a name that ends in {', '.join(_SUFFIXES)}")
+        raise InvalidInputError(
+            f"{shorten(str(path))} is not the name of a picture: give a name that ends in {', '.join(_SUFFIXES)}"
+        )
 
 
 def plot_report(report: Report, path: str | Path) -> None:

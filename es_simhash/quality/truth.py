@@ -21,7 +21,7 @@ __all__ = ["Truth", "read_documents", "read_truth"]
 @dataclass(frozen=True, slots=True)
 class Truth:
     """
-    Documents, and pairs of them with their exact similarity. A pair that is not listed is below all that are.
+    Documents, and pairs of them with their exact similarity. Unlisted pairs are less similar than all listed ones.
 
     Attributes:
         ids:
@@ -78,7 +78,7 @@ def read_truth(
     documents: Iterable[Mapping[str, Any]], pairs: Iterable[Mapping[str, Any]], *, text_field: str = "text"
 ) -> Truth:
     """
-    Return what *documents* and *pairs* tell, checked.
+    Return *documents* and *pairs*, checked.
 
     Args:
         documents:
@@ -121,7 +121,7 @@ def read_truth(
             "give the documents that the pairs are of"
         )
     if not found:
-        raise InvalidInputError("there are no pairs: without known ones nothing can be measured")
+        raise InvalidInputError("there are no pairs: give pairs whose similarity is known")
     ends = np.array(list(found), np.int64).reshape(-1, 2)
     jaccard = np.array(list(found.values()), np.float64)
     return Truth(tuple(texts), tuple(texts.values()), ends[:, 0], ends[:, 1], jaccard)

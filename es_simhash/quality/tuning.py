@@ -1,7 +1,7 @@
 """
-What schemes and distances would find in texts like the user's own, measured with edited copies of a sample.
+Measures what schemes and distances find in texts like the user's own, with edited copies of a sample.
 
-Texts come in, figures go out. No request is made here; ``flows.upkeep.tune`` draws the sample.
+No request is made here; ``flows.upkeep.tune`` reads the sample.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class PresetFigures:
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """
-    Figures for texts like those of an index, and what they recommend.
+    Figures for texts like those of an index, and the recommended preset.
 
     Attributes:
         index:
@@ -226,7 +226,7 @@ def measure_preset(edited: Edited, name: str, scheme: Scheme, *, documents: int)
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
     """
-    Return the strictest preset whose recall is within 0.02 of the best one's.
+    Return the strictest preset whose recall is at most 0.02 below the best recall.
     """
     known = [each for each in figures if each.recall is not None]
     if not known:
@@ -251,7 +251,7 @@ def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np
         jaccard, _ = compare_pairs(edited.originals, places[pairs.left], places[pairs.right])
         wrong = jaccard < _SAME_TEXT
         counts += np.bincount(pairs.distance[wrong], minlength=counts.size)
-    # Each pair of the sample stands for two lookups, of count - 1 others each.
+    # Each pair of the sample counts for two lookups; each lookup compares with count - 1 others.
     share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
     return distance, {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
 

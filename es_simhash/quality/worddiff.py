@@ -1,5 +1,5 @@
 """
-The words that differ between two texts, as a few short excerpts; how they are shown is the caller's work.
+Finds the words that differ between two texts, as a few short excerpts. The caller shows them.
 
 Two passes of `difflib`: sentences first, so that moved or added passages stay whole, then words inside the
 sentences that differ. Both are bounded, because `difflib` takes quadratic time on texts that repeat themselves.
@@ -47,7 +47,7 @@ _SENTENCE = re.compile(r".*?(?:[。！？｡!?\n]+|\.\s|\Z)", re.DOTALL)
 
 class Change(StrEnum):
     """
-    What happened to a passage on the way from the first text to the second.
+    How a passage of the first text changed in the second text.
     """
 
     SAME = "same"
@@ -58,7 +58,7 @@ class Change(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Segment:
     """
-    A passage of an excerpt, and what happened to it.
+    A passage of an excerpt, and how it changed.
     """
 
     change: Change
@@ -137,7 +137,7 @@ def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 1
 
 def _aligned(a: list[str], b: list[str]) -> Iterator[tuple[list[str], list[str], bool]]:
     """
-    Yield the passages of *a* beside those of *b* in order, equal and unequal, and whether a rest was left out.
+    Yield the passages of *a* with those of *b* in order, equal and unequal, and whether a rest was left out.
     """
     shorter = min(len(a), len(b))
     start = next((i for i in range(shorter) if a[i] != b[i]), shorter)

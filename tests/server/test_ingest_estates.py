@@ -126,7 +126,7 @@ def test_one_id_in_two_shards(server, index, simhash):
 
 
 def test_segment_replication():
-    """A refresh does not reach replicas there: what was just written is seen all the same."""
+    """A refresh does not reach replicas there; reconcile reads what was just written anyway."""
     with embedded_cluster("opensearch", nodes=2) as cluster, OpenSearch(cluster.urls, timeout=60) as client:
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 1, "number_of_replicas": 1, "replication.type": "SEGMENT"}

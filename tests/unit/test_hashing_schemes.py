@@ -54,7 +54,7 @@ def test_schemes_are_values():
         ("shingles", {"size": 17}, SchemeError, "out of range"),
         ("shingles", {"size": "4"}, TypeError, "size must be an int"),
         ("shingles", {"size": True}, TypeError, "size must be an int"),
-        ("shingles", {"top": 3}, SchemeError, "it takes hash, seed, size, weighting"),
+        ("shingles", {"top": 3}, SchemeError, "give hash, seed, size, weighting"),
         ("shingles", {"hash": "sha1"}, SchemeError, "fnv1a_64, md5, xxh3_64, xxh64"),
         ("shingles", {"hash": 1}, TypeError, "hash must be a str"),
         ("shingles", {"seed": -1}, SchemeError, "out of range"),

@@ -34,7 +34,7 @@ BATCH = 500
 @dataclass(frozen=True, slots=True)
 class Deduped:
     """
-    What became, or would become, of one duplicate.
+    The outcome for one duplicate; in a dry run, the planned one.
 
     Attributes:
         id:

@@ -1,5 +1,5 @@
 """
-Looking up the documents that those being written may duplicate. Nothing is decided and nothing is written here.
+Looks up the documents that new documents may duplicate. Nothing is decided and nothing is written here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAGE = 1_000
 @dataclass(frozen=True, slots=True)
 class Existing:
     """
-    What searches show of the documents near those of one batch.
+    The documents near those of one batch, as searches show them.
 
     Attributes:
         near:

@@ -42,8 +42,8 @@ def ingest(
     """
     Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
 
-    Cost: for every 500 documents a bulk request, and where they are grouped a multi-search beside the bulk before it,
-    a refresh at the start, and one after every 20,000.
+    Cost: for every 500 documents a bulk request, and if they are grouped, a multi-search at the same time as
+    the bulk before it, a refresh at the start, and one after every 20,000.
     """
     if not isinstance(index, str):
         raise TypeError(f"index must be a name, not {type(index).__name__}")
@@ -145,7 +145,7 @@ class _Answers:
 
 
 class _Pipeline:
-    """Carries batches through: decided, written beside the lookups of the next, reported."""
+    """Carries batches through: decides, writes during the lookups of the next batch, and reports."""
 
     def __init__(
         self, context: Context, index: str, source: Source, grouper: _Grouper | None, resolved: Resolved

@@ -77,12 +77,12 @@ class GroupLookups:
         self._subject = replace(self._subject, stats=stats)
 
     def batch(self, fingerprints: Sequence[int]) -> Batch:
-        """Return the request for the documents near to each of *fingerprints*, one or more."""
+        """Return the request for the documents near each of *fingerprints*, one or more."""
         return make_batch([Question(self._subject, each) for each in fingerprints])
 
     def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
         """
-        Return what is near to each fingerprint, given the *answer* to the batch, or the exception it failed with.
+        Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
 
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete
         even then is returned and says so; a refusal for another reason raises.
@@ -101,7 +101,7 @@ class GroupLookups:
         return found
 
     def ask(self, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
-        """Return what is near to each of *fingerprints*, in one request."""
+        """Return the documents near each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
         yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)

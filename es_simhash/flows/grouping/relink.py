@@ -78,7 +78,7 @@ def _successors(items: Sequence[Item]) -> dict[str, Draft]:
 
 
 def _follow(successors: Mapping[str, Draft], group: str) -> Draft | None:
-    """Return what stands for *group* now: a successor may have been replaced itself."""
+    """Return the present name of *group*: a successor may have been replaced itself."""
     successor = successors.get(group)
     seen = {group}
     while successor is not None and successor.id in successors and successor.id not in seen:

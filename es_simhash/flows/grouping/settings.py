@@ -1,5 +1,5 @@
 """
-The grouping of an index: what its mapping records, and recording it once.
+Reads the grouping of an index from its mapping, and records it once.
 
 All writers of an index use the grouping that the first of them recorded. Nothing is grouped here.
 """

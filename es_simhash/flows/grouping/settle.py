@@ -1,5 +1,5 @@
 """
-What follows when a batch was written: what depended on a refused write is decided again.
+Settles a batch that was written: documents that depended on a refused write are decided again.
 
 A duplicate of a document that the server did not write is written if it had been skipped, and put into another group
 if it had been tagged. A document that an ingest pipeline wrote under another id is decided again under that id. The
@@ -152,7 +152,7 @@ class Settlement:
             self.items[n] = _with_outcome(item, by_place.get(n), was_written=n in written)
 
     def _operation(self, item: Item, at: str) -> Operation | None:
-        """Return what is to be sent for a document that was decided about again."""
+        """Return the operation for a document that was decided again."""
         draft, decision, written = item.draft, item.decision, item.outcome
         if draft is None or decision is None or decision.verdict == "skip":
             return None

@@ -54,7 +54,7 @@ class IngestOptions:
 @dataclass(frozen=True, slots=True)
 class IngestSizes:
     """
-    How much is done at once.
+    The sizes of batches and requests.
 
     Attributes:
         documents:

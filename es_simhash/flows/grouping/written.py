@@ -16,7 +16,7 @@ __all__ = ["Written", "report"]
 @dataclass(frozen=True, slots=True)
 class Written:
     """
-    What became of one document.
+    The outcome for one document.
 
     Attributes:
         position:

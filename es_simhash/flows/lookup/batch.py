@@ -1,5 +1,5 @@
 """
-Many lookups in one multi-search: sent together, told apart, and asked again where one did not get an answer.
+Sends many lookups in one multi-search, and repeats the lookups that got no answer.
 
 ``find_many`` and ingest both use this. What one lookup asks lives in ``question``, its own searches in ``search``.
 """
@@ -119,7 +119,7 @@ def _send(batch: Batch) -> Flow[Any]:
 
 
 def _answers(batch: Batch, answer: Any, patience: Patience) -> Flow[list[Any]]:
-    """Return for each question of *batch* the answer to its search, or the exception that the request failed with."""
+    """Return for each question of *batch* the answer to its search, or the exception of the request."""
     if isinstance(answer, Exception):
         if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
             raise answer
@@ -146,7 +146,7 @@ def _answers_of(bundles: Sequence[Bundle], patience: Patience) -> Flow[list[Any]
 
 
 def _read_answers(questions: Sequence[Question], answers: Sequence[Any]) -> Flow[list[Outcome]]:
-    """Return what the first *answers* to *questions*, and the searches after them, give."""
+    """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
     outcomes: list[Outcome] = []
     for question, answer in zip(questions, answers, strict=True):
         try:

@@ -92,7 +92,7 @@ class Collector:
         matched = round(hits[-1]["_score"])
         worst = max(each.distance for each in self.found)
         # What follows matches no more clauses than the last hit, and a fingerprint at distance d matches at least
-        # minimum_should_match(d): so it is no nearer than the least d at which that is few enough.
+        # minimum_should_match(d). Its distance is therefore at least the least d for which that is few enough.
         return all(minimum_should_match(nearer, self.question.plan.radii) > matched for nearer in range(worst))
 
     def result(self, gaps: Iterable[Gap]) -> NearDups:

@@ -57,7 +57,7 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
 
 def before_verification(options: Options) -> Options:
     """
-    Return how to look up what is verified afterwards: all of it, since the nearest need not be the most similar.
+    Return the options of a lookup before verification: no size, since the nearest may not be the most similar.
     """
     return options if options.verification is None else replace(options, size=None)
 
@@ -85,7 +85,7 @@ def read_subject(
     context: Context, index: Index, settings: IndexSettings, options: Options, *, many: bool = False
 ) -> Flow[Subject]:
     """
-    Return what one lookup, or *many*, ask about, with the size of the index unless the caller names a plan.
+    Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan.
     """
     stats: IndexStats | None
     if options.plan is not None:

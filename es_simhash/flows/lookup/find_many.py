@@ -36,7 +36,7 @@ def find_many(
     options: Options,
 ) -> Flow[list[Outcome]]:
     """
-    Return for each of *texts*, or of *fingerprints*, in order, its near-duplicates, or the exception of its lookup.
+    Return the near-duplicates of each of *texts*, or of *fingerprints*, in order, or the exception of the lookup.
 
     Cost: one multi-search for every 100 lookups, or one lookup after another where each has hundreds of candidates.
     Memory: what is found, and the candidates of 100 lookups.
@@ -117,7 +117,7 @@ def _verify_each(
     settings: IndexSettings,
     options: Options,
 ) -> Flow[list[Outcome]]:
-    """Verify the answers of a batch together; what failed stays as it is."""
+    """Verify the answers of a batch together; exceptions stay as they are."""
     asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
     found, known = [answer for answer, _ in asked], [text for _, text in asked]
     verified = iter((yield from verify_found(index, found, known, settings, options)))
@@ -125,7 +125,7 @@ def _verify_each(
 
 
 def _check_fingerprint(value: Any) -> int | Exception | None:
-    """Return a fingerprint as it is, or what is wrong with it."""
+    """Return a fingerprint as it is, or the exception if it cannot be used."""
     try:
         if value is not None:
             to_hex(value)

@@ -107,7 +107,7 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
 
 
 def _meant(hits: Hits, routing: str | None) -> Hits:
-    """Return which of the documents of one id the caller means: those with the *routing* value, else all."""
+    """Return the documents of one id that the caller means: those with the *routing* value, else all."""
     return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
 
 

@@ -1,7 +1,7 @@
 """
-What a lookup plan is chosen by: how large and how skewed an index is, and what the server refuses.
+Reads what the choice of a plan needs: the size and skew of an index, and the limits of the server.
 
-Both are learnt from the server and remembered by the context. No answer depends on them: with a wrong estimate a
+The server supplies them, and the context remembers them. No answer depends on them: with a wrong estimate a
 lookup is slower, not less exact.
 """
 

@@ -1,5 +1,5 @@
 """
-Options of a lookup, checked; and what applies where the caller left one out.
+Options of a lookup, checked, and the values of options that the caller did not give.
 
 No request is made here. What an option does lives in ``question``, ``search`` and the flows around them.
 """
@@ -27,7 +27,7 @@ OnIncomplete = Literal["raise", "return"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """
-    How much is asked for at once. The answers do not depend on it.
+    The sizes of requests. The answers do not depend on them.
 
     Attributes:
         first_page:

@@ -1,5 +1,5 @@
 """
-What one lookup asks: its plan, the limits that the plan keeps to, and the bodies of its searches.
+The question of one lookup: its plan, the limits of the plan, and the bodies of its searches.
 
 Nothing is sent here. The requests live in ``search``, the answer in ``collect``; plans and queries are made in
 ``index``.
@@ -31,7 +31,7 @@ ASSUMED = IndexStats(documents=64_000_000, density=8.0)
 @dataclass(frozen=True, slots=True)
 class Subject:
     """
-    What several questions have in common.
+    The common part of several questions.
 
     Attributes:
         context:
@@ -108,12 +108,12 @@ class Question:
 
     @property
     def expects_many(self) -> bool:
-        """Whether so many candidates are expected that it is faster to skim them."""
+        """Whether skimming is faster, because many candidates are expected."""
         return self.expected > SKIMMED_FROM and self.limits.skims
 
     def adapt(self, refusal: BaseException | Mapping[str, Any] | Sequence[Gap]) -> bool:
         """
-        Change the plan, or the page, after a search was refused; return whether there is another way to ask.
+        Change the plan, or the page, after a refused search; return whether another search is possible.
 
         Args:
             refusal:

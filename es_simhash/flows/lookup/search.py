@@ -1,7 +1,7 @@
 """
 The searches of one lookup: one page where that holds all candidates, else all pages; or a stream of them.
 
-What is asked lives in ``question``, what was found in ``collect``. Which lookups to make is ``find``'s business.
+``question`` makes the bodies, ``collect`` collects the results, and ``find`` decides which lookups to make.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def search(question: Question) -> Flow[NearDups]:
     """
     Return the near-duplicates: by one search, or by reading all pages where one does not hold all candidates.
 
-    A search that the server refuses is asked another way while there is one.
+    If the server refuses a search, the next possible plan or page is tried.
     """
     subject = question.subject
     may_read_all = True
@@ -47,7 +47,7 @@ def search(question: Question) -> Flow[NearDups]:
 
 def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]:
     """
-    Return the near-duplicates, given the *answer* to the first search; read on where it does not hold them all.
+    Return the near-duplicates, given the *answer* to the first search; read more pages if it has not all of them.
     """
     gaps = find_gaps(answer)
     if gaps and question.adapt(gaps):
@@ -76,7 +76,7 @@ def _read_all(question: Question) -> Flow[NearDups]:
 
 
 def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]]:
-    """Read all candidates, or, if few are wanted of very many, the best until no better can come."""
+    """Read all candidates; if few of very many are wanted, stop when no better one can come."""
     options = question.subject.options
     is_skimmable = question.expects_many and question.expected <= options.sizes.ranked_from
     is_ranked = options.size is not None and not question.plan.is_scan and not is_skimmable

@@ -1,8 +1,8 @@
 """
-Several lookups in one search, so that what a search costs whatever it asks is paid once.
+Puts several lookups into one search, so that they share the fixed cost of a search.
 
-The client tells whose hit is whose. The lookups have the same subject, and so the same plan. What one question asks
-lives in ``question``, and the requests in ``batch``.
+The client finds out which hit belongs to which lookup. The lookups have the same subject, and so the same
+plan. ``question`` has the question of one lookup, and ``batch`` the requests.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _near(question: Question, hits: Hits) -> list[Mapping[str, Any]]:
 
 def bundles(questions: Sequence[Question]) -> Iterator[Bundle]:
     """
-    Yield *questions*, in order, in bundles that a server can be asked; one by one where that is no cheaper.
+    Yield *questions*, in order, in bundles that a server accepts; one by one if bundles are not cheaper.
     """
     if not questions:
         return

@@ -24,7 +24,7 @@ __all__ = ["Part", "Skim", "skim_passes"]
 
 def skim_passes(question: Question, collector: Collector, read_whole: Handle) -> Iterator[Pass]:
     """
-    Yield what to read, in one view of the index, to collect the same as by reading all candidates whole.
+    Yield the passes, in one view of the index, that collect the same as reading all candidates whole.
 
     Args:
         question:
@@ -37,7 +37,7 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     sizes = question.subject.options.sizes
     skim = Skim(question.fingerprint, question.max_distance, question.field)
     body = question.body() | {"stored_fields": "_none_"}
-    del body["_source"]  # refused beside it
+    del body["_source"]  # a server refuses both together
     # Candidates that did not fit on a first page are more than were expected.
     likely = 2 * question.expected if question.expects_many else 2 * sizes.first_page
     page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
@@ -88,7 +88,7 @@ class Part:
     any_will_do: bool
 
     def take(self, found: Sequence[NearDup]) -> list[NearDup]:
-        """Return what is wanted of a page of documents *found*."""
+        """Return the wanted documents of a page of documents *found*."""
         wanted = [each for each in found if each.fingerprint in self.fingerprints]
         if self.any_will_do:
             wanted = wanted[: self.missing]
@@ -104,7 +104,7 @@ class Skim:
         fingerprint:
             The fingerprint looked up.
         max_distance:
-            Largest distance of what is near, in bits.
+            Largest distance of a near-duplicate, in bits.
         name:
             The docvalue field that holds fingerprints.
 
@@ -164,7 +164,7 @@ class Skim:
         return next((distance for distance, total in enumerate(totals) if total > documents), len(counts))
 
     def is_whole(self, parts: Sequence[Part]) -> bool:
-        """Return whether every candidate could be compared, and all that was wanted of the near ones was found."""
+        """Return whether every candidate was compared, and every wanted near-duplicate was found."""
         return not self._unreadable and not any(part.missing for part in parts)
 
     def _distance(self, value: int) -> int:

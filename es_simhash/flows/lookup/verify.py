@@ -175,7 +175,7 @@ class NoText:
             case "deleted":
                 return "the document was deleted meanwhile"
             case "changed":
-                return "its text is not the one of its fingerprint; it was changed or redacted, or is cut"
+                return "its text does not fit its fingerprint: it was changed, redacted or cut"
             case _:
                 return self.detail
 

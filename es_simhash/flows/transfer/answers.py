@@ -1,5 +1,5 @@
 """
-The one judgement of an answer: whether it speaks for every shard of every index asked, and if not, why not.
+Judges answers: whether an answer covers every shard of every index asked, and if not, why not.
 
 Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code reads it.
 No request is made here.
@@ -78,7 +78,7 @@ class Gap:
 
 def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> list[Gap]:
     """
-    Return why *answer* does not speak for all documents asked about; empty if it does.
+    Return why *answer* does not cover all documents that were asked for; empty if it does.
 
     Args:
         answer:
@@ -124,7 +124,7 @@ def sentences(gaps: Iterable[Gap]) -> tuple[str, ...]:
 
 def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
     """
-    Refuse to go on where documents may have been overlooked.
+    Raise an error if documents may be missing.
 
     Raises:
         IncompleteSearchError: If there is any gap.
@@ -158,7 +158,7 @@ def is_shard_missing(refusal: BaseException) -> bool:
 
 def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
     """
-    Return whether the server refused to bring parts of a ``_source`` that the index does not keep.
+    Return whether the server refused to return parts of a ``_source`` that the index does not store.
     """
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
@@ -167,7 +167,7 @@ def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
 
 def refusal_text(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> str:
     """
-    Return the server's own words for a refusal, for looking a documented word up in them; never our own sentence.
+    Return the server's text of a refusal, to search it for documented words; it has no sentence of ours.
     """
     if isinstance(refusal, BaseException):
         return error_text(refusal)

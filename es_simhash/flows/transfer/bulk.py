@@ -1,7 +1,7 @@
 """
 Bulk requests: every operation gets an outcome, nothing is written twice, and no older text replaces a newer one.
 
-What the server is too busy for is sent again; every other refusal is an outcome. Knows actions and statuses, not
+Operations that a busy server refuses are sent again; every other refusal is an outcome. Knows actions and statuses, not
 fingerprints.
 """
 
@@ -43,7 +43,7 @@ _INVALID = "action_request_validation_exception"
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
     """
-    Return the operation that *action*, in the form the clients' bulk helpers take, stands for.
+    Return the operation for *action*, which has the form of the clients' bulk helpers.
 
     Args:
         action:
@@ -133,7 +133,7 @@ class Bulk:
         yield from self._take(places, answer)
 
     def _take(self, places: Sequence[int], answer: Any) -> Flow[None]:
-        """Note what one answer says of each operation; a request refused for one of them is sent in halves."""
+        """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
         if not isinstance(answer, BaseException):
             for place, item in zip(places, answer["items"], strict=True):
                 self._note(place, _outcome(item))

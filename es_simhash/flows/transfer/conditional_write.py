@@ -1,8 +1,8 @@
 """
-Changing documents that others may change too: read, change, write only if nobody was faster, else again.
+Changes documents that others may change too: read, change, write only if nobody was faster, else repeat.
 
 Every write here carries ``if_seq_no`` and ``if_primary_term`` and goes to the index that holds the document, so it
-also works behind aliases and data streams. What to change is the caller's business.
+also works behind aliases and data streams. The caller decides what to change.
 """
 
 from __future__ import annotations

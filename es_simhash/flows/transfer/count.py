@@ -1,5 +1,5 @@
 """
-Counting documents, and what may be missing from the count. Nothing is read of a document.
+Counts documents, and says what may be missing from the count. No document is read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-The one reader of pages: every hit of a search, however many there are, and what may be missing from them.
+Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
 
 It reads a point in time, page by page and in one or several slices, or a scroll where a server has no usable point in
-time. What a hit means is the caller's business.
+time. The caller handles the hits.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def read_slices(
             Search body; its ``size`` and order are set here.
         handle:
             Called with the hits of a page of every slice, and the calls that read the next pages. The flow it returns
-            carries these out beside its own work, and returns their answers.
+            carries these out together with its own work, and returns their answers.
         page:
             Hits a page and slice; made smaller where the index's ``max_result_window`` is smaller.
         slices:

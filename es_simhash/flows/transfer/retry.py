@@ -1,5 +1,5 @@
 """
-The one retry: which refusals pass, how long to wait, and when to give up. What is sent is the caller's business.
+Repeats requests: which refusals are temporary, how long to wait, and when to give up. No other module does that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PASSING = frozenset({429, 502, 503, 504})
 
 def is_passing(refusal: BaseException | int | None) -> bool:
     """
-    Return whether a refusal, an exception or a status, says only that the server is busy or on its way back.
+    Return whether a refusal (an exception or a status) is temporary: the server is busy or starting.
     """
     status = status_of(refusal) if isinstance(refusal, BaseException) else refusal
     return status in _PASSING
@@ -75,7 +75,7 @@ def retry(
         work:
             Makes a new flow for each attempt.
         is_done:
-            Whether a result is good enough; the last one is returned whatever it is.
+            Whether a result is good enough; the last result is returned in any case.
         patience:
             How often to try; by default nine times.
 

@@ -1,5 +1,5 @@
 """
-Searches that bring the texts of documents: from ``_source``, or from stored fields where an index keeps none.
+Searches that return the texts of documents: from ``_source``, or from stored fields of an index without it.
 """
 
 from __future__ import annotations

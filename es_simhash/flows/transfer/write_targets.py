@@ -49,7 +49,7 @@ def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Re
 
 
 def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) -> Flow[Resolved]:
-    """Add our fields to the indices without them, with the settings of those beside them."""
+    """Add our fields to the indices without them, with the settings of the other indices."""
     lacking = resolved.unmapped
     mappings, each = dict(resolved.mappings), dict(resolved.each)
     for name in lacking:

@@ -1,5 +1,5 @@
 """
-Which documents belong together, and which one stands for them: the rules, exact and independent of order of arrival.
+The rules of grouping: which documents form a group, and which is its canonical. Exact, whatever the order of arrival.
 
 Documents are places in a canonical order; the first is the one preferred as canonical. Two are neighbours if their
 fingerprints are within max_distance.
@@ -59,7 +59,7 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, r
         [0, 0, 0]
     """
     values, first, inverse = np.unique(fingerprints, return_index=True, return_inverse=True)
-    # The first copy stands for all: it is the first of them in canonical order, and blocks the others.
+    # The first copy represents all copies: it is the first of them in canonical order.
     order = np.argsort(first, kind="stable")
     values, first = values[order], first[order]
     rank = np.empty_like(order)
@@ -117,7 +117,7 @@ def _star(count: int, edges: Edges) -> Places:
 
 
 def _walk(state: NDArray[np.int8], edges: Edges) -> None:
-    """Decide what long chains leave undecided, one document after the other."""
+    """Decide the documents of long chains that are still undecided, one after the other."""
     after: dict[int, list[int]] = {}
     for earlier, later in edges():
         live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)

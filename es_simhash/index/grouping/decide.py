@@ -77,7 +77,7 @@ class Draft:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """
-    What was decided about a draft.
+    The decision about a draft.
 
     Attributes:
         verdict:
@@ -89,7 +89,7 @@ class Decision:
         leader:
             The document that it duplicates; for ``"replace"``, the first of those it replaces.
         replaced:
-            The canonicals whose place it takes.
+            The canonicals that it replaces.
     """
 
     verdict: Verdict
@@ -119,7 +119,7 @@ class Decider:
         self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int] | None = None
     ) -> Decision:
         """
-        Return what is to be done with *draft*.
+        Return the decision about *draft*.
 
         Args:
             draft:

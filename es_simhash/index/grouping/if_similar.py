@@ -25,7 +25,7 @@ class IfSimilar:
     """
     An ``on_duplicate`` for ``ingest``: what to do with a near-duplicate whose text is similar; others are written.
 
-    A near-duplicate whose text cannot be read is no duplicate: nothing is skipped unread.
+    A near-duplicate whose text cannot be read does not count as a duplicate.
 
     Args:
         text_field:

@@ -25,7 +25,7 @@ class ExistingDocument:
         id:
             Its ``_id``.
         fingerprint:
-            Its fingerprint; ``None`` for one that nothing can be near.
+            Its fingerprint; ``None`` if it has none, and so no near-duplicates.
         group:
             The group it belongs to: the id of its canonical, its own where it is one.
         index:
@@ -94,13 +94,13 @@ class InFlight:
         self, document: ExistingDocument, *, replaced: Iterable[ExistingDocument] = (), is_attracting: bool = True
     ) -> None:
         """
-        Remember *document* in place of what searches, or this memory, have under its id.
+        Remember *document*; it hides what searches, or this memory, have under its id.
 
         Args:
             document:
                 A document in flight, with its position.
             replaced:
-                Canonicals whose place it takes.
+                Canonicals that it replaces.
             is_attracting:
                 Whether later documents may be found to be its duplicates.
         """
@@ -139,7 +139,7 @@ class InFlight:
         return None if entry is None else entry.document
 
     def find(self, fingerprint: int, max_distance: int) -> list[tuple[int, ExistingDocument]]:
-        """Return (distance in bits, document) of those within *max_distance*, one for all copies in one group."""
+        """Return (distance in bits, document) of the documents within *max_distance*, one of all copies in a group."""
         found = []
         for distance, copies in self._lookup.find(fingerprint, max_distance):
             standing = next((each for each in copies if self._is_standing(each)), None)
@@ -151,7 +151,7 @@ class InFlight:
         return self._current.get(entry.document.id) is entry and all(each.is_withdrawn for each in entry.replaced_by)
 
     def withdraw(self, position: int) -> None:
-        """Forget the document given at *position*: what it had taken the place of stands again."""
+        """Forget the document given at *position*; the documents that it replaced are valid again."""
         entry = self._by_position.pop(position, None)
         if entry is None:
             return

@@ -1,8 +1,8 @@
 """
 Lookups among fingerprints in memory: exact, at any distance.
 
-For the few thousand documents that a writer has in flight, and for one page of hits. All pairs of many fingerprints
-are found in ``all_pairs``. No server is asked here.
+Used for the few thousand documents that a writer has in flight, and for one page of hits. ``all_pairs`` finds the
+pairs of many fingerprints. No server is asked here.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Item:
         operation:
             The operation to send; ``None`` where what was given is no operation.
         problem:
-            What is wrong with a document that is written all the same, for the report.
+            The problem of a document that is written anyway, for the report.
         outcome:
             What became of it; ``None`` until then, and for a document that is skipped.
         draft:
@@ -73,7 +73,7 @@ class Item:
 
 def content_id(document: Any, prefix: str) -> str:
     """
-    Return an id that the content of *document* decides, so that writing the same document again adds nothing.
+    Return an id that depends only on the content of *document*; so writing the same document again adds nothing.
 
     128 bits of the SHA-256 of its JSON, keys sorted, our own fields left out; 32 hex digits.
     """
@@ -133,7 +133,7 @@ def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool
 
 def put_decision(operation: Operation, draft: Draft, decision: Decision, *, prefix: str, at: str) -> Operation:
     """
-    Return *operation* with the group fields that *decision* means; group fields given with the document are dropped.
+    Return *operation* with the group fields of *decision*; group fields that came with the document are dropped.
 
     A document without fingerprint is a group of its own, so that ``collapse`` does not fold all of them into one.
     """

@@ -123,7 +123,7 @@ class GroupingRequest:
 
 def choose_grouping(settings: IndexSettings, request: GroupingRequest) -> Grouping:
     """
-    Return the grouping that applies: the recorded one, else what is requested and, for the rest, the defaults.
+    Return the grouping that applies: the recorded one, else the request completed by the defaults.
 
     The default distance is the one that lookups in the index use, else 3.
 

@@ -52,14 +52,14 @@ class Row:
 
 class Table:
     """
-    Collects hits, and keeps what grouping needs of them.
+    Collects what grouping needs from hits.
 
     Args:
         prefix:
             Name of the object that holds the fields.
         grouping:
-            The rule; its order decides which column is kept beside fingerprint and id. ``None`` where the order of
-            documents does not matter.
+            The rule; its order decides which column is kept in addition to fingerprint and id. ``None`` where the
+            order of documents does not matter.
         is_date:
             Whether the field that decides the order is a date.
         text_fields:
@@ -97,7 +97,7 @@ class Table:
             )
 
     def search_body(self) -> dict[str, Any]:
-        """Return what a search asks of each document, apart from the query."""
+        """Return the body of a search for documents of the table, without the query."""
         names: list[Any] = [self._fields.fingerprint]
         source: Any = False
         if self._grouping is not None:
@@ -231,7 +231,7 @@ def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> I
 @dataclass(frozen=True, slots=True)
 class Groups:
     """
-    What a rule made of a table.
+    The groups that a rule makes of a table.
 
     Attributes:
         table:
@@ -255,7 +255,7 @@ class Groups:
         return np.flatnonzero(self.canonical != np.arange(len(self.canonical)))
 
     def wrong(self) -> list[int]:
-        """Return the places of the documents that do not say what they should of their group."""
+        """Return the places of the documents whose group fields are wrong."""
         found = []
         for begin in range(0, len(self.canonical), CHUNK):
             part = slice(begin, begin + CHUNK)
