@@ -3,11 +3,13 @@
 import asyncio
 import copy
 import inspect
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash import AsyncSimHashClient, SimHashClient, flows
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.drivers import run, run_async, stream, stream_async
 from es_simhash.errors import InvalidInputError
@@ -355,3 +357,14 @@ def test_an_interrupt_in_a_group_reaches_the_caller(on_helper):
     with pytest.raises(KeyboardInterrupt):
         run(group(), Interrupted(), ELASTICSEARCH)
     assert threading.active_count() == before
+
+
+def test_every_request_of_a_flow_is_in_every_dialect():
+    """A dialect names a method for each API that a flow calls."""
+    folder = Path(flows.__file__).parent
+    called = {
+        name for path in folder.rglob("*.py") for name in re.findall(r'\bCall\(\s*"(\w+)"', path.read_text("utf-8"))
+    }
+    assert len(called) > 10
+    for dialect in (ELASTICSEARCH, OPENSEARCH):
+        assert called <= set(dialect.methods)
