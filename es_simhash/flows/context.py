@@ -261,8 +261,8 @@ def _check_remote(context: Context, index: Index, settings: IndexSettings) -> No
     assumed = context.assumed_settings()
     if assumed is None:
         raise InvalidInputError(
-            f"the mapping of {shorten(remote[0])} is on another cluster and cannot be read: pass scheme= to assume "
-            f"that its fingerprints have that scheme (the other indices named have {settings.scheme})"
+            f"the mapping of {shorten(remote[0])} is on another cluster and cannot be read: name the scheme of "
+            f"its fingerprints (the other indices have {settings.scheme})"
         )
     if assumed.scheme != settings.scheme:
         raise _mismatch(_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
@@ -291,7 +291,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
     if not local:
         if assumed is None:
             raise InvalidInputError(
-                f"the mapping of {shorten(_key(index))} is on another cluster and cannot be read: pass scheme="
+                f"the mapping of {shorten(_key(index))} is on another cluster and cannot be read: name the scheme"
             )
         return Resolved(assumed=assumed)
     try:
@@ -301,7 +301,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
             raise
         if assumed is None:
             if status_of(error) == 403:
-                error.add_note("The mapping could not be read: pass scheme= to search without reading it.")
+                error.add_note("The mapping could not be read: name the scheme to search without reading it.")
             raise
         return Resolved(assumed=assumed)
     if not answer:

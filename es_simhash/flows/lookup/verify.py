@@ -288,8 +288,8 @@ def fetch_text(
 
 def _no_fields(index: Index) -> InvalidInputError:
     return InvalidInputError(
-        f"index {shorten(index)} does not record which field holds the text: "
-        "give verify=Verification(text_field=...), or record it with put_mapping"
+        f"index {shorten(index)} does not record its text field: name the text field of the verification, "
+        "or record it with put_mapping"
     )
 
 
