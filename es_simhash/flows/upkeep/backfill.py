@@ -235,8 +235,8 @@ class _Backfill:
             if not target.holds_numbers or name in self._ledger.failed_indices:
                 continue
             # Neither a filter, nor that of an alias, has kept documents out of sight.
-            documents = (yield Call("count", {"index": name}))["count"]
-            if documents <= self._ledger.seen_by_index[name]:
+            documents, gaps = yield from count_documents(name)
+            if not gaps and documents <= self._ledger.seen_by_index[name]:
                 yield from record_strings(self._context, name, target)
 
     def _refuse_unseen(self) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -167,19 +169,25 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
         if any(may_hold(resolved.mappings[name], field) for name in holders):
             continue
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
-        if unrecorded and (yield Call("count", {"index": unrecorded}))["count"]:
+        if unrecorded and (yield from _count(unrecorded)):
             raise InvalidInputError(
                 f"no document of index {unrecorded[0]!r} has a field {field!r}: check the name of the text field"
             )
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
             query = {"exists": {"field": f"{context.prefix}.fingerprint"}}
-            if (yield Call("count", {"index": name, "body": {"query": query}}))["count"]:
+            if (yield from _count(name, query)):
                 raise MappingError(
                     f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
                     "documents have lost their text, or it is hidden from this user; a backfill would delete the "
                     "fingerprints"
                 )
+
+
+def _count(index: Index, query: Mapping[str, Any] | None = None) -> Flow[int]:
+    number, gaps = yield from count_documents(index, query)
+    check_whole(gaps)
+    return number
 
 
 def _records(resolved: Resolved, name: str, field: str) -> bool:
