@@ -206,5 +206,5 @@ def text_fields_of(
             )
         return given
     if not settings.text_fields:
-        raise InvalidInputError(f"{which} does not record which field holds the text: pass text_field=")
+        raise InvalidInputError(f"{which} does not record its text field: name the text field")
     return settings.text_fields

@@ -157,8 +157,8 @@ def judge_sample(
             Finding(
                 "note",
                 "texts",
-                "the mapping does not record which field holds the text, so texts were not examined",
-                "record it: put_mapping(index, text_field=...)",
+                "the mapping does not record the text field, so texts were not examined",
+                "record the text field: put_mapping, or es-simhash create --existing --text-field",
             )
         )
         return findings
@@ -204,7 +204,7 @@ def _judge_texts(
                 "warning" if len(short) > len(known) / 4 else "note",
                 "short",
                 f"{_share(short, known)} have fewer than {FEW_SHINGLES} shingles, such as document {short[0]!r}",
-                "one changed word moves many of their bits: look up with a preset, or verify=, so that texts decide",
+                "one changed word changes many of their bits: look up with a preset or with verification",
             )
         )
     return findings

@@ -152,7 +152,7 @@ def test_a_source_that_returns_no_text_is_refused():
 
 def test_index_without_text_field():
     """Where neither the caller nor the index names a field, the message says how to."""
-    with pytest.raises(InvalidInputError, match="text_field"):
+    with pytest.raises(InvalidInputError, match="does not record its text field"):
         verified([near_dups(("i", "a"))], None, settings=IndexSettings(get_scheme()))
 
 

@@ -5,8 +5,7 @@ from opensearchpy import OpenSearch
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
 from tests.server.batches import ingest_in_batches
-from tests.server.test_dedup import held, numbered, texts
-from tests.server.test_lookup import ONE_SHARD, send_lines
+from tests.server.support import ONE_SHARD, numbered, read_all, send_lines, texts
 from tests.servers.cluster import embedded_cluster
 
 TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
@@ -42,7 +41,7 @@ def test_a_dropped_document_is_nobodys_canonical(server, index, simhash, pipelin
     last = "tagged" if policy == "tag" else "skipped"
     assert [(each.id, each.action) for each in reports] == [("a", "dropped"), ("b", "written"), ("c", last)]
     assert reports[2].canonical == "b"
-    found = held(server, index)
+    found = read_all(server, index)
     assert sorted(found) == (["b", "c"] if policy == "tag" else ["b"])
     assert {source["simhash"]["group"] for source in found.values()} == {"b"}
 
@@ -55,7 +54,7 @@ def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipe
     for batch in ("ab", "c"):
         reports = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in batch]))
     assert [(each.id, each.canonical) for each in reports] == [("x-c", "x-a")]
-    found = held(server, index)
+    found = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys(
         ["x-a", "x-b", "x-c"], "x-a"
     )
@@ -76,7 +75,7 @@ def test_a_refused_canonical_of_a_chain_names_no_group(server, index, simhash, m
     ]
     reports = list(simhash.ingest(index, chain, rule="connected"))
     assert [each.action for each in reports] == ["refused", "written", "tagged"]
-    found = held(server, index)
+    found = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in found.items()} == {"b": "b", "c": "b"}
     assert simhash.reconcile(index).changed == 0
 
@@ -87,7 +86,7 @@ def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, s
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "ab"], rule=rule, canonical="-simhash.at"))
     list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "cde"], on_duplicate="replace"))
-    found = held(server, index)
+    found = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys("abcde", "e")
     assert found["e"]["simhash"].get("duplicate_of") is None
 
@@ -179,7 +178,7 @@ def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, ali
     server.request("POST", f"/{index}-new/_refresh")
     with pytest.raises(MappingError, match=f"{index}-new"):
         list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    assert sorted(held(server, f"{index}-new")) == ["x"]
+    assert sorted(read_all(server, f"{index}-new")) == ["x"]
 
 
 def test_a_rollover_to_an_index_without_our_fields_is_noticed(server, index, client, call, simhash, alias):
@@ -217,7 +216,7 @@ def test_each_index_of_an_alias_is_written_by_its_own_text_fields(server, index,
     server.request("POST", "/_aliases", {"actions": actions})
     [report] = simhash.ingest(f"{index}-all", [{"_id": "a", "content": TEXT, "body": OTHER}])
     assert (report.action, report.index) == ("written", f"{index}-new")
-    assert held(server, f"{index}-new")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"
+    assert read_all(server, f"{index}-new")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"
 
 
 def test_external_versions(index, simhash):

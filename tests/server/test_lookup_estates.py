@@ -209,7 +209,7 @@ def test_a_remote_beside_a_local_name(server, index, make_simhash, scheme):
     fill_with(make_simhash(), server, index, "words")
     ours = make_simhash(scheme=scheme)
     error, words = {
-        None: (InvalidInputError, "pass scheme="),
+        None: (InvalidInputError, "name the scheme"),
         "shingles": (SchemeMismatchError, "words-1"),
         "words": (Exception, "me"),  # no such cluster is configured: the server says so
     }[scheme]

@@ -191,7 +191,7 @@ def test_tune_without_our_fields(server, index, simhash):
     """An index that has no fingerprints yet can be tuned for."""
     send(server, index, {name: {"body": text} for name, text in TEXTS.items()})
     assert simhash.tune(index, text_field="body").sampled == 4
-    with pytest.raises(InvalidInputError, match="text_field="):
+    with pytest.raises(InvalidInputError, match="name the text field"):
         simhash.tune(index)
 
 

@@ -126,7 +126,7 @@ def test_a_reader_who_may_not_read_mappings_is_told_of_scheme(login):
     with pytest.raises(forbidden) as caught:
         login("reads").find_near_dups(INDEX, fingerprint=7)
     assert caught.value.status_code == 403
-    assert any("pass scheme=" in note for note in caught.value.__notes__)
+    assert any("name the scheme" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize(

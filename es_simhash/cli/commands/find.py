@@ -157,7 +157,7 @@ def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]
     for each in connection.simhash.check(index):
         if each.text_fields:
             return each.text_fields
-    raise InvalidInputError(f"index {index} does not record which field holds the text: pass --text-field")
+    raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
 
 
 def _question(record: Record, text_fields: tuple[str, ...]) -> str | Exception:

@@ -152,7 +152,7 @@ class AsyncGroupingMethods(AsyncBase):
         dry_run: bool = False,
     ) -> Reconciled:
         """
-        Rewrite the group fields of *index* that disagree with the rule, whoever wrote the documents, in whatever order.
+        Rewrite the group fields of *index* that disagree with the rule.
 
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.

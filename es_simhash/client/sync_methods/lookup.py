@@ -166,7 +166,7 @@ class LookupMethods(SyncBase):
         """
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
 
-        The list holds the exception of a lookup that fails; the other lookups have their answers. Cost: one
+        If a lookup fails, the list has its exception in that place; the other lookups have their answers. Cost: one
         multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
         """
         options = Options(

@@ -99,7 +99,7 @@ class UpkeepMethods(SyncBase):
 
     def remove(self, index: Index) -> Removal:
         """
-        Take our fields out of the documents of *index*, and our entry out of its ``_meta``.
+        Remove our fields from the documents of *index*, and our entry from its ``_meta``.
 
         Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
         prefix with a null.
@@ -172,7 +172,7 @@ class UpkeepMethods(SyncBase):
         self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
     ) -> Diagnosis:
         """
-        Return what is wrong with the fingerprints of *index*, or worth knowing, and what to do; reads only.
+        Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
         Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
         numbers that JavaScript rounds, and forecasts candidates by max_distance.
@@ -203,7 +203,7 @@ class UpkeepMethods(SyncBase):
         """
         Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
 
-        Edits of known kind are made to a sample of the texts. The index need not have our fields yet.
+        The texts are sampled, and copies of them are edited in known ways. The index does not need our fields.
 
         Args:
             index:
@@ -218,7 +218,7 @@ class UpkeepMethods(SyncBase):
                 Chooses the sample and the edits.
 
         Raises:
-            InvalidInputError: If nothing says which field holds the text, or no document sampled has any.
+            InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
         from es_simhash.flows.upkeep.tune import tune
 

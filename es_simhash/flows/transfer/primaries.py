@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Flow[Any]])
 
 _PREFERENCE = {"preference": "_primary"}
-_SEARCHES = ("count", "open_point_in_time", "search")
+_SEARCHES = ("open_point_in_time", "search")
 
 
 def reads_primaries(flow: _F) -> _F:

@@ -1,5 +1,5 @@
 """
-Fingerprints for documents that are in an index already, and for those whose text has changed since they got theirs.
+Gives fingerprints to documents that are already in an index, and new ones to documents whose text has changed.
 
 Reads every document, and writes only what is missing or wrong, each document only in the version that was read. Later
 passes look at what changed meanwhile, until nothing is left. What a document needs is decided in ``judge``, which
@@ -81,7 +81,7 @@ class BackfillOptions:
 @reads_primaries
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
     """
-    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` now and then.
+    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
 
     Raises:
         MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
@@ -202,7 +202,7 @@ class _Backfill:
         return (yield Together(ahead, concurrency=self._options.slices)) if ahead else []
 
     def _compare_again(self, places: Sequence[Place]) -> Flow[None]:
-        """Read what others have changed, and give it the fingerprint of what it says now."""
+        """Read the documents that other programs changed, and give them the fingerprints of their present texts."""
         at = yield Compute(now)
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -217,39 +217,38 @@ class _Backfill:
             yield Compute(self._ledger.settle_latest, (part, outcomes, latest))
 
     def _refuse_new_indices(self, hits: Hits) -> None:
-        """Stop where an alias or pattern has come to stand for an index that was not there at the beginning."""
+        """Stop if the alias or pattern now includes an index that it did not include at the beginning."""
         if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
             reason = f"index {min(unknown)!r} was added while documents were read"
             raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
 
     def _record_shown(self) -> Flow[None]:
-        """Record text fields that documents have shown to be right."""
+        """Record the text fields that at least one document has."""
         for name in self._judge.take_shown():
             if not self._options.dry_run:
                 target = self._judge.targets[name]
                 self._judge.targets[name] = yield from record_text_fields(self._context, name, target)
 
     def _record_strings(self) -> Flow[None]:
-        """Record where every document now holds the signed copy as a string."""
+        """Record the indices in which every document now stores the signed copy as a string."""
         for name, target in self._judge.targets.items():
             if not target.holds_numbers or name in self._ledger.failed_indices:
                 continue
             # Neither a filter, nor that of an alias, has kept documents out of sight.
-            documents, gaps = yield from count_documents(name)
+            documents, gaps = yield from count_documents(name, patience=Patience())
             if not gaps and documents <= self._ledger.seen_by_index[name]:
                 yield from record_strings(self._context, name, target)
 
     def _refuse_unseen(self) -> None:
-        """Refuse a text field that no document has; an index without documents proves nothing."""
+        """Refuse a text field that no document has, unless the index has no documents."""
         fields = self._judge.never_seen()
         if fields and self._ledger.seen:
             raise InvalidInputError(
-                f"no document looked at has a field {fields[0]!r}: check the name of the text field, and that "
-                "_source holds it"
+                f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
             )
 
     def _pace(self) -> Flow[None]:
-        """Wait where the work is faster than it may be."""
+        """Wait if the work is faster than the caller allows."""
         self._elapsed = (yield Compute(time.monotonic)) - self._began
         if (rate := self._options.documents_per_second) is not None:
             ahead = self._ledger.seen / rate - self._elapsed

@@ -1,7 +1,7 @@
 """
-What keeps lookups and ingest in an index from working: one request for the mappings, and two counts an index.
+Finds faults that prevent lookups and ingest in an index: one request for the mappings, and two counts an index.
 
-What a fault is, and how a mapping is judged, stands in ``index.faults``. Nothing is written here.
+``index.faults`` defines the faults and finds them in a mapping. Nothing is written here.
 """
 
 from __future__ import annotations

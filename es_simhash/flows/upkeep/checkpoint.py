@@ -1,8 +1,8 @@
 """
-Which versions of which documents a backfill has dealt with: in memory, and in a file that a later run goes on from.
+Remembers which versions of which documents a backfill has processed, so that a later run can continue.
 
-Eight bytes a document. The file is a line of JSON that says what it is for, and then the bytes; what a kill cut short
-at its end is passed over. Flows use it through ``Compute``.
+The memory takes eight bytes for each document. The file has one line of JSON with its purpose, and then these bytes. If
+a killed run left an incomplete entry at the end, it is ignored. Flows use the checkpoint through ``Compute``.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ _FRESH = 200_000
 
 def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
     """
-    Return 64 bits that stand for one version of one document.
+    Return a 64-bit key for one version of one document.
 
-    Two of 10 million versions share one with a chance of 3 in a million; the document would then be passed over.
+    Among 10 million versions, the chance that any two have the same key is 3 in a million. One of these two documents
+    would then be skipped.
     """
     return xxhash.xxh64_intdigest(f"{index_uuid}\0{id_}\0{sequence}\0{term}".encode())
 
 
 class Checkpoint:
     """
-    A set of version keys that only grows.
+    The keys of the versions that were processed; keys are never removed.
 
     Args:
         path:
-            File to go on from and to keep; ``None`` for memory only.
+            File to continue from and to write to; ``None`` keeps the keys in memory only.
         purpose:
-            What the backfill does; a file of another purpose is refused.
+            What the backfill does. A file with another purpose is refused.
 
     Raises:
-        InvalidInputError: If the file is no checkpoint, or one of another backfill.
+        InvalidInputError: If the file is not a checkpoint, or belongs to another backfill.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, purpose: Mapping[str, Any]) -> None:
@@ -57,7 +58,7 @@ class Checkpoint:
         header = json.dumps({"es_simhash": "backfill", **purpose}, sort_keys=True).encode() + b"\n"
         held = file.read_bytes() if file.exists() else b""
         if held and not held.startswith(header):
-            raise InvalidInputError(f"{file} is a checkpoint of another backfill, or none: name another file")
+            raise InvalidInputError(f"{file} is not a checkpoint of this backfill: name another file")
         whole = held[len(header) :]
         whole = whole[: len(whole) // 8 * 8]
         self._sorted = np.unique(np.frombuffer(whole, "<u8").astype(np.uint64))
@@ -70,7 +71,7 @@ class Checkpoint:
         return len(self._sorted) + len(self._fresh)
 
     def holds(self, keys: Sequence[int]) -> list[bool]:
-        """Return which of *keys* are in the set."""
+        """Return for each of *keys* whether it is known."""
         wanted = np.array(keys, np.uint64)
         places = np.searchsorted(self._sorted, wanted)
         found = np.zeros(len(wanted), np.bool_)
@@ -79,7 +80,7 @@ class Checkpoint:
         return [known or key in self._fresh for known, key in zip(found.tolist(), keys, strict=True)]
 
     def add(self, keys: Sequence[int], *, keep: bool = True) -> None:
-        """Add *keys*; with *keep*, a later run that goes on from the file has them too."""
+        """Add *keys*; with *keep*, also to the file, for a later run."""
         if keep and self._file is not None:
             self._file.write(np.array(keys, "<u8").tobytes())
             self._file.flush()

@@ -1,5 +1,5 @@
 """
-A read-only examination of an index: requests and their order. What the figures mean is judged in ``quality.health``.
+Examines an index without writing: the requests and their order. ``quality.health`` judges the figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def diagnose(
     context: Context, index: Index, sample: int, text_field: str | Sequence[str], seed: int
 ) -> Flow[Diagnosis]:
     """
-    Return what is wrong with the fingerprints of *index*, or worth knowing; writes nothing.
+    Return the faults of the fingerprints of *index*, and notes about them; writes nothing.
 
     Costs a request for each 1,000 documents sampled, and about ten more.
     """

@@ -1,5 +1,5 @@
 """
-Two documents of an index side by side: get their texts, and say why they are near-duplicates, or are not.
+Reads the texts of two documents, and explains why they are near-duplicates, or why not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def explain_documents(
     Return how the documents with the ids *first* and *second* differ; costs two searches.
 
     Raises:
-        InvalidInputError: If a document is missing or has no text, or nothing says which field holds it.
+        InvalidInputError: If a document is missing or has no text, or the text field is unknown.
     """
     check_index(index)
     settings = yield from read_index_settings(context, index)

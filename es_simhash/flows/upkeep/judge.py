@@ -1,7 +1,7 @@
 """
-What a backfill makes of a document: the fingerprint that its text has now, and the update that it needs.
+Decides for each document of a backfill which fingerprint its text has now, and which update it needs.
 
-Works on documents as a search or a multi-get gives them. No request is made here.
+The documents come from a search or a multi-get. No request is made here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Judgement:
         key:
             The key of this version, for the checkpoint.
         operation:
-            The update that it needs, carried out only on this version; ``None`` where it carries what it should.
+            The update that it needs, for this version only; ``None`` if its fields are right.
         failure:
             Why its text cannot be read; ``None`` where it can.
         is_stale:
@@ -64,7 +64,7 @@ class Judgement:
 
     @property
     def is_right(self) -> bool:
-        """Whether the document carries what it should."""
+        """Whether the fields of the document are right."""
         return self.operation is None and self.failure is None
 
 
@@ -106,7 +106,7 @@ class Judge:
 
     def judge(self, documents: Sequence[Document], *, at: str) -> list[Judgement]:
         """
-        Return what each of *documents* needs; *at* is the moment of grouping for those that need to be grouped again.
+        Return what each of *documents* needs; *at* is the new moment of grouping of those that must be grouped again.
         """
         found = [self._read(each) for each in documents]
         computed = iter(self._pool.compute([text for text in found if isinstance(text, str)]))
@@ -125,7 +125,7 @@ class Judge:
         return shown
 
     def never_seen(self) -> tuple[str, ...]:
-        """Return the text fields that no document of any index has shown, where they are not recorded yet."""
+        """Return the text fields that no document of any index has, of those that are not recorded yet."""
         unseen = list(self._unseen.values())
         others = {
             field for name, each in self.targets.items() if name not in self._unseen for field in each.text_fields
@@ -136,7 +136,7 @@ class Judge:
         """Return the text of a document, ``None`` where it has none, or why it cannot be read."""
         index, id_ = document["_index"], document["_id"]
         if "_source" not in document:
-            return Failure("unusable", index, id_, "the index keeps no _source, so the text cannot be read")
+            return Failure("unusable", index, id_, "the index stores no _source, so the text cannot be read")
         if unseen := self._unseen.get(index):
             unseen.difference_update([name for name in unseen if _holds(document["_source"], name)])
         try:
@@ -165,7 +165,7 @@ def change_of(
     source: Mapping[str, Any], wanted: Mapping[str, Any], *, prefix: str, at: str
 ) -> tuple[dict[str, Any] | None, bool]:
     """
-    Return the partial document that makes *source* carry the fields *wanted*, and whether it has other ones of ours.
+    Return the partial document that gives *source* the fields *wanted*, and whether it has a stale fingerprint.
 
     Args:
         source:
@@ -175,11 +175,11 @@ def change_of(
         prefix:
             Name of the object that holds the fields.
         at:
-            The moment of grouping for a document that was grouped by another fingerprint: the next reconcile looks
-            at it again.
+            The new moment of grouping for a document that was grouped by another fingerprint. The next reconcile
+            examines it again.
 
     Returns:
-        ``None`` in place of the partial document where nothing is to be changed.
+        ``None`` instead of the partial document if nothing must change.
     """
     held = source.get(prefix)
     ours = held if isinstance(held, Mapping) else {}
@@ -202,7 +202,7 @@ def change_of(
 
 
 def _holds(source: Mapping[str, Any], field: str) -> bool:
-    """Return whether *source* has a value in *field*, be it one that is no text."""
+    """Return whether *source* has any value in *field*, text or not."""
     try:
         return read_text(source, [field]) is not None
     except InvalidInputError:

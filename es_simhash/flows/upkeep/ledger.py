@@ -1,5 +1,5 @@
 """
-What a backfill has done so far: its sums, its failures, and the versions that need no second look.
+Counts what a backfill has done so far, and remembers failures and the versions that are processed.
 
 No request is made here.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITE_SECONDS", "Ledger"]
 
-# What writing one document takes, for the forecast of a dry run; measured by bench/backfill.py.
+# Time to write one document, for the forecast of a dry run; measured by bench/backfill.py.
 WRITE_SECONDS = 1 / 5_000
 
 
@@ -45,7 +45,7 @@ class Ledger:
         self._stale = self._empty = self._failed = 0
         self._failures: list[Failure] = []
         self.failed_indices: set[str] = set()
-        # Documents that others kept changing, or that the server could not read, in the pass under way.
+        # Documents of this pass that other programs kept changing, or that the server could not read.
         self._left: list[Failure] = []
 
     @property
@@ -54,19 +54,19 @@ class Ledger:
         return self.changed + self._failed
 
     def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
-        """Return the documents in versions that are not dealt with."""
+        """Return the documents whose present version was not processed yet."""
         known = self._checkpoint.holds([self._judge.key_of(each) for each in documents])
         return [each for each, is_known in zip(documents, known, strict=True) if not is_known]
 
     def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
-        """Return the judgements of the fresh ones of *documents* that need an update; count the others."""
+        """Return the judgements of new *documents* that need an update; count all new ones."""
         judged = self._judge.judge(self.find_fresh(documents), at=at)
         self._count(judged)
         self._checkpoint.add([each.key for each in judged if each.is_right])
         return [each for each in judged if each.operation is not None]
 
     def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Place]:
-        """Count and remember what became of updates; return where others were faster."""
+        """Count and remember the outcomes of updates; return the documents that other programs changed first."""
         pairs = list(zip(judged, outcomes, strict=True))
         self._note([(each, outcome) for each, outcome in pairs if outcome.status != CONFLICT])
         return [each.place for each, outcome in pairs if outcome.status == CONFLICT]
@@ -74,7 +74,7 @@ class Ledger:
     def settle_latest(
         self, places: Sequence[Place], outcomes: Sequence[Outcome | None], latest: Mapping[Place, Judgement]
     ) -> None:
-        """Count and remember what became of documents that were read again; *latest* has their last judgements."""
+        """Count and remember the outcomes of documents that were read again; *latest* has their last judgements."""
         written: list[tuple[Judgement, Outcome]] = []
         right: list[int] = []
         for place, outcome in zip(places, outcomes, strict=True):
@@ -89,17 +89,17 @@ class Ledger:
         self._note(written)
 
     def begin_pass(self) -> None:
-        """Forget which documents are left to the next pass: it has begun."""
+        """Forget the documents that the pass before this one left over."""
         self._left.clear()
 
     def end(self) -> None:
-        """Count as failed what no pass has got at."""
+        """Count the documents that no pass could process as failed."""
         for failure in self._left:
             self._fail(failure)
 
     def report(self, *, elapsed: float | None = None, is_done: bool = False) -> BackfillProgress:
         """
-        Return the report for now; the next one has the failures after it.
+        Return the present report; the next report has only the failures after this one.
 
         Args:
             elapsed:

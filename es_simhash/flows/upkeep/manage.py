@@ -1,7 +1,7 @@
 """
-Creating indices with our fields, and adding the fields to indices that exist.
+Creates indices with our fields, and adds the fields to indices that exist.
 
-Mappings are built in ``index.mapping`` and judged in ``index.faults``; the order of requests stands here.
+Mappings are built in ``index.mapping`` and judged in ``index.faults``; the order of the requests is here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def create_index(
     index_settings: Mapping[str, Any] | None,
 ) -> Flow[IndexSettings]:
     """
-    Create *index* with the caller's own *mappings* and *index_settings*, and our fields beside them.
+    Create *index* with the caller's *mappings* and *index_settings*, and add our fields.
 
     Raises:
         InvalidInputError: If the mappings given already have a field with the name of our prefix.
@@ -75,7 +75,7 @@ def put_mapping(
     """
     Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed.
 
-    What is not given stays as an index records it. No index is changed unless all of them can be.
+    Settings that are not given stay as the index records them. If one index cannot be changed, none is changed.
 
     Raises:
         MappingError: If an index maps the prefix to something else, or records another scheme for it.

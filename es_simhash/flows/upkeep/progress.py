@@ -1,5 +1,5 @@
 """
-How far a backfill is: the report that callers get. No request is made here.
+The progress report of a backfill, for callers. No request is made here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["BackfillProgress"]
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
     """
-    How far a backfill is; all numbers but *total* are sums so far.
+    The progress of a backfill; all numbers except *total* are sums since its beginning.
 
     Attributes:
         total:

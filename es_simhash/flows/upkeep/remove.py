@@ -1,5 +1,5 @@
 """
-Taking our fields out of every document again, and our record out of ``_meta``.
+Removes our fields from every document, and our entry from ``_meta``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Removal:
 @reads_primaries
 def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[Removal]:
     """
-    Take our fields out of every document, and our entry out of ``_meta``.
+    Remove our fields from every document, and our entry from ``_meta``.
 
     A field once mapped stays in the mapping, empty: no product can take it out. Where scripts are not allowed,
     ``_source`` keeps the prefix with a null.
@@ -72,7 +72,7 @@ def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[
 
 
 class _Clearing:
-    """Takes one object out of documents, by a script where the server allows one."""
+    """Removes one object from documents, by a script if the server allows scripts."""
 
     def __init__(self, prefix: str) -> None:
         self.documents = 0
@@ -99,7 +99,7 @@ class _Clearing:
 
 
 def _clear_operation(hit: Mapping[str, Any], prefix: str, *, script: bool) -> Operation:
-    """Return the update that takes the object *prefix* out of the document of *hit*."""
+    """Return the update that removes the object *prefix* from the document of *hit*."""
     header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
     if "_routing" in hit:
         header["routing"] = hit["_routing"]

@@ -1,5 +1,5 @@
 """
-A random sample of an index's documents, for measuring without reading everything. Reads only.
+Reads a random sample of the documents of an index, so that not all of them have to be read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAGE = 1_000
 
 def check_sample(sample: Any) -> int:
     """
-    Return *sample* if it is a number of documents that can be drawn.
+    Return *sample*, a number of documents, if a sample can have that size.
 
     Raises:
         TypeError: If it is not an int.
@@ -47,10 +47,10 @@ def sample_documents(
     seed: int = 0,
 ) -> Flow[tuple[Hits, list[Gap]]]:
     """
-    Return up to *size* documents that match *query*, drawn at random, and why the draw is not from all of them.
+    Return a random sample of up to *size* documents that match *query*, and why some could not be sampled.
 
-    The same seed draws the same documents while the index does not change. Fewer are returned where there are not as
-    many, or where the index's ``max_result_window`` is smaller.
+    The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
+    match, or if the ``max_result_window`` of the index is smaller than *size*.
     """
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}

@@ -1,7 +1,7 @@
 """
-Which concrete indices a backfill works on, and what their documents must carry: each index by its own settings.
+Finds the concrete indices of a backfill, and the fields that their documents need by the settings of each index.
 
-Adds our fields to indices that lack them, and records a text field once a document has shown that it is one.
+Adds our fields to indices that lack them, and records a text field when a document has it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
 from es_simhash.flows.protocol import Call, Flow, status_of
-from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.count import count_documents
-from es_simhash.flows.transfer.retry import ask
+from es_simhash.flows.transfer.retry import Patience, ask
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_updates
@@ -31,7 +30,7 @@ __all__ = ["Target", "find_targets", "record_strings", "record_text_fields", "sc
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    What the documents of one concrete index must carry.
+    The fields that the documents of one concrete index need.
 
     Attributes:
         settings:
@@ -71,7 +70,7 @@ def find_targets(
     context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
 ) -> Flow[dict[str, Target]]:
     """
-    Return what the documents of each index behind *index* must carry; add our fields to indices that lack them.
+    Return the target of each index behind *index*; add our fields to indices that lack them.
 
     Costs two requests, and one for each index that lacks our fields. In a dry run nothing is added.
 
@@ -84,7 +83,7 @@ def find_targets(
     refuse_updates(resolved.mappings)
     if resolved.assumed is not None:
         raise MappingError(
-            f"the mapping of {shorten(index)} cannot be read, and a backfill goes by it: run it on the cluster that "
+            f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
             "holds the index, as a user who may read mappings"
         )
     lacking = _find_lacking(context, resolved, text_field)
@@ -98,7 +97,7 @@ def find_targets(
         is_synthetic = has_synthetic_source(resolved.mappings[name], found)
         targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
     if not dry_run:
-        # An index beside the others in which no document has such a text needs no fields; it is only looked through.
+        # An index in which no document has such a text needs no fields; its documents are only read.
         lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
         yield from _add_fields(context, resolved, targets, lacking)
     return targets
@@ -107,7 +106,7 @@ def find_targets(
 def _add_fields(
     context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
 ) -> Flow[None]:
-    """Add our fields to the indices *lacking* them, and have a field of numbers take strings, where that is allowed."""
+    """Add our fields to the indices *lacking* them; let a number field accept strings, if that is allowed."""
     for name, target in targets.items():
         if name not in lacking and not target.holds_numbers:
             continue
@@ -115,7 +114,7 @@ def _add_fields(
         try:
             yield Call("put_mapping", {"index": name, "body": body})
         except Exception as error:
-            # Unless the index forbids coercion, strings are taken all the same.
+            # Unless the index forbids coercion, it accepts strings too.
             if name in lacking or status_of(error) not in (401, 403):
                 raise
         context.forget()
@@ -130,7 +129,7 @@ def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequen
 
 
 def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
-    """Return the settings of an index that has none: those of the indices beside it, without their text fields."""
+    """Return settings for an index that has none: those of the other indices, without their text fields."""
     if resolved.each:
         return replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=())
     is_mapped = bool(resolved.faults)  # with fields of ours, whose documents may hold numbers
@@ -151,7 +150,7 @@ def _text_fields(
     shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
     if not shared:
         raise InvalidInputError(
-            f"index {name!r} has no {context.prefix!r} fields, and the indices beside it have different text fields: "
+            f"index {name!r} has no {context.prefix!r} fields, and the other indices have different text fields: "
             "backfill it alone, and name its text field"
         )
     return shared
@@ -159,7 +158,7 @@ def _text_fields(
 
 def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> Flow[None]:
     """
-    Refuse text fields that no document can have, before a fingerprint is written or taken out.
+    Refuse text fields that no document can have, before a fingerprint is written or removed.
 
     An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
     fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
@@ -169,14 +168,14 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
         if any(may_hold(resolved.mappings[name], field) for name in holders):
             continue
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
-        if unrecorded and (yield from _count(unrecorded)):
+        if unrecorded and (yield from _has_documents(unrecorded)):
             raise InvalidInputError(
                 f"no document of index {unrecorded[0]!r} has a field {field!r}: check the name of the text field"
             )
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
             query = {"exists": {"field": f"{context.prefix}.fingerprint"}}
-            if (yield from _count(name, query)):
+            if (yield from _has_documents(name, query)):
                 raise MappingError(
                     f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
                     "documents have lost their text, or it is hidden from this user; a backfill would delete the "
@@ -184,10 +183,9 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
                 )
 
 
-def _count(index: Index, query: Mapping[str, Any] | None = None) -> Flow[int]:
-    number, gaps = yield from count_documents(index, query)
-    check_whole(gaps)
-    return number
+def _has_documents(index: Index, query: Mapping[str, Any] | None = None) -> Flow[bool]:
+    documents, _ = yield from count_documents(index, query, patience=Patience())
+    return documents > 0
 
 
 def _records(resolved: Resolved, name: str, field: str) -> bool:
@@ -212,12 +210,12 @@ def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
-        logger.warning("the mapping of %r could not be changed, so lookups there go without scripts: %s", name, error)
+        logger.warning("the mapping of %r could not be changed, so lookups there use no scripts: %s", name, error)
         return target
 
 
 def _record(context: Context, name: str, target: Target, **changes: Any) -> Flow[Target]:
-    """Record *changes* of the settings, beside what others have recorded meanwhile."""
+    """Record *changes* of the settings; keep what other programs have recorded meanwhile."""
     mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
     settings = replace(read_settings(mapping, prefix=context.prefix) or target.settings, **changes)
     body = mapping_update(mapping, settings, prefix=context.prefix)

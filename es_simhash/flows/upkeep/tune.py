@@ -1,7 +1,7 @@
 """
-Figures for choosing a scheme and a distance by a sample of an index's own texts. Reads only.
+Measures schemes and distances with a sample of the texts of an index. Reads only.
 
-The edits and what they cost are the business of ``quality.edits`` and ``quality.tuning``.
+``quality.edits`` makes the edits, and ``quality.tuning`` computes the figures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMES", "tune"]
 
 SCHEMES = ("shingles", "words")
-"""The schemes that are compared where the caller names none, beside the index's own."""
+"""The schemes that are compared by default, in addition to the scheme of the index."""
 
 
 def tune(
@@ -43,12 +43,12 @@ def tune(
     seed: int,
 ) -> Flow[Tuning]:
     """
-    Return what schemes and presets would find in *index*, by edits made to a sample of its texts; writes nothing.
+    Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
 
-    The index need not have our fields yet: then the text field must be given.
+    Writes nothing. The index does not need our fields; without them, the caller must name the text field.
 
     Raises:
-        InvalidInputError: If nothing says which field holds the text, or no document sampled has any.
+        InvalidInputError: If the text field is unknown, or no sampled document has text.
         IncompleteSearchError: If the index does not exist.
     """
     check_sample(sample)
@@ -56,7 +56,7 @@ def tune(
     settings = yield from _settings(context, index)
     given = text_field or (settings.text_fields if settings else ())
     if not given:
-        raise InvalidInputError(f"index {shorten(index)} does not record which field holds the text: give text_field=")
+        raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
     fields = check_text_fields(given)
     own = [settings.scheme] if settings else []
     every = dict.fromkeys([*own, *map(get_scheme, schemes or SCHEMES)])
@@ -76,14 +76,14 @@ def tune(
         stats = replace(stats, documents=max(documents, stats.documents))
     notes = list(sentences([*gaps, *uncounted]))
     if len(texts) < sample:
-        notes.append(f"{len(texts):,} texts were drawn, not {sample:,}: there are no more, or some have no text")
+        notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
     shown = name if isinstance(name, str) else ",".join(name)
     found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed))
     return found
 
 
 def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
-    """Return what the index records; ``None`` for an index without our fields."""
+    """Return the settings that the index records; ``None`` for an index without our fields."""
     try:
         return (yield from read_index_settings(context, index))
     except MappingError:

@@ -57,6 +57,10 @@ class Grouping:
         if not self.order.removeprefix("-"):
             raise InvalidInputError("canonical names no order: give 'id', 'longest', a field, or '-field'")
 
+    def __str__(self) -> str:
+        """Return the grouping as words, for messages."""
+        return f"rule {self.rule}, max_distance {self.max_distance} and canonical {self.order}"
+
     @property
     def field(self) -> str | None:
         """The field that decides the order; ``None`` where another thing does."""
@@ -147,7 +151,7 @@ def choose_grouping(settings: IndexSettings, request: GroupingRequest) -> Groupi
     )
     if asked != recorded:
         raise InvalidInputError(
-            f"the index is grouped by {recorded.to_dict()}, not by {asked.to_dict()}: leave the arguments out, "
+            f"the index is grouped by {recorded}, not by {asked}: leave these options out, "
             "or group by another rule under a second prefix"
         )
     return recorded
