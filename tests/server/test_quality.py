@@ -173,6 +173,16 @@ def test_doctor_of_a_dynamic_mapping(server, index, simhash):
     assert "'keyword'" in found.findings[0].message
 
 
+def test_tune_counts_texts_without_words(index, call, client, simhash):
+    """A server finds them in a search, and leaves them out when it only counts: more were drawn than there were."""
+    call(simhash.create_index, index, text_field="body")
+    for number, body in enumerate(["The storm closed all schools today", "…", "Trains stopped in the north again"]):
+        call(client.index, index=index, id=str(number), body={"body": body})
+    call(client.indices.refresh, index=index)
+    found = call(simhash.tune, index)
+    assert (found.documents, found.sampled) == (3, 3)
+
+
 def test_tune(filled, simhash):
     """A sample larger than the index is the index; nothing is written."""
     found = simhash.tune(filled, sample=100)
