@@ -8,11 +8,12 @@ that concerns us is read again, beside the search or before the write, and compa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, SchemeMismatchError, shorten
-from es_simhash.flows.context import Context, Index, judge_mappings, read_index_settings
+from es_simhash.flows.context import Context, Index, judge_mappings, local_names, read_index_settings
 from es_simhash.flows.protocol import Call, Flow, Together
 from es_simhash.index.meta import META_KEY, IndexSettings
 
@@ -22,6 +23,8 @@ _T = TypeVar("_T")
 
 # Deleting an index, creating it again and filling it takes a server longer: 200 ms at least, where it was measured.
 TRUSTED_SECONDS = 0.025
+# An answer that came so long after the settings were confirmed is used only when they are confirmed again.
+SLOW_SECONDS = 0.1
 # A lookup starts again when settings have changed; an index that changes more often than this is an error.
 ATTEMPTS = 5
 
@@ -42,42 +45,46 @@ def with_settings(context: Context, index: Index, work: Callable[[IndexSettings]
         try:
             return (yield from work(settings))
         except SettingsChanged:
-            context.unlearn(index)
+            context.unlearn(index, settings)
     reason = f"the settings of {shorten(index)} changed during the lookup, {ATTEMPTS} times"
     raise IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
-def send_confirmed(context: Context, index: Index, call: Call) -> Flow[Any]:
+def send_confirmed(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:
     """
-    Return the answer to *call*, a search of *index*; beside it the settings are confirmed if that is due.
+    Return the answer to *call*, a search of *index*; beside it the *settings* are confirmed if that is due.
 
     Raises:
         SettingsChanged: If the settings have changed.
     """
-    question = _question(context, index)
+    question, asked = _question(context, index, settings), context.clock()
     if question is None:
-        return (yield call)
-    answer, mappings = yield Together([call, question], concurrency=2)
-    _judge(context, index, mappings)
-    if isinstance(answer, BaseException):
-        raise answer
+        answer = yield call
+    else:
+        answer, mappings = yield Together([call, question], concurrency=2)
+        _judge(context, index, mappings, settings=settings, asked=asked)
+        if isinstance(answer, BaseException):
+            raise answer
+    if context.seconds_since_confirmed(index) >= SLOW_SECONDS:
+        # The client may have sent the search again, long after the mapping was read.
+        yield from confirm(context, index, settings=settings)
     return answer
 
 
-def confirm(context: Context, index: Index) -> Flow[None]:
+def confirm(context: Context, index: Index, *, settings: IndexSettings) -> Flow[None]:
     """
-    Confirm the settings of *index* if that is due.
+    Confirm the *settings* of *index* if that is due.
 
     Raises:
         SettingsChanged: If the settings have changed.
     """
-    question = _question(context, index)
+    question, asked = _question(context, index, settings), context.clock()
     if question is not None:
         try:
             mappings = yield question
         except Exception as error:  # noqa: BLE001 -- judged like an answer
             mappings = error
-        _judge(context, index, mappings)
+        _judge(context, index, mappings, settings=settings, asked=asked)
 
 
 def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> Flow[None]:
@@ -102,28 +109,33 @@ def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> 
 
 
 def _confirmed(context: Context, index: Index, settings: IndexSettings) -> Flow[IndexSettings]:
-    yield from confirm(context, index)
+    yield from confirm(context, index, settings=settings)
     return settings
 
 
-def _question(context: Context, index: Index) -> Call | None:
+def _question(context: Context, index: Index, settings: IndexSettings) -> Call | None:
     """Return the request for the part of the mappings that concerns us; ``None`` where there is nothing to confirm."""
-    if context.seconds_since_confirmed(index) < TRUSTED_SECONDS:
-        return None
-    known = context.recall(index)
+    known, seconds = context.recall_any(index), context.seconds_since_confirmed(index)
+    if known is None and seconds < math.inf:
+        raise SettingsChanged  # another thread has found that they changed
     if known is None or known[1].assumed is not None:
         return None
-    names = index.split(",") if isinstance(index, str) else [part for name in index for part in name.split(",")]
-    local = [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
-    parts = f"*.mappings._meta.{META_KEY}", f"*.mappings.properties.{context.prefix}"
-    return Call("get_mapping", {"index": ",".join(local), "filter_path": ",".join(parts)})
-
-
-def _judge(context: Context, index: Index, mappings: Any) -> None:
-    known = context.recall(index)
-    if isinstance(mappings, BaseException) or known is None:
-        raise SettingsChanged from mappings if isinstance(mappings, BaseException) else None
-    resolved = judge_mappings(mappings, context)
-    if resolved.each != known[1].each or resolved.faults != known[1].faults:
+    if known[0].scheme != settings.scheme:  # another thread has learned others
         raise SettingsChanged
-    context.confirm(index)
+    if seconds < TRUSTED_SECONDS:
+        return None
+    parts = f"*.mappings._meta.{META_KEY}", f"*.mappings.properties.{context.prefix}"
+    return Call("get_mapping", {"index": ",".join(local_names(index)), "filter_path": ",".join(parts)})
+
+
+def _judge(context: Context, index: Index, mappings: Any, *, settings: IndexSettings, asked: float) -> None:
+    if isinstance(mappings, BaseException):
+        raise SettingsChanged from mappings
+    known = context.recall_any(index)
+    if known is None or known[0].scheme != settings.scheme:
+        raise SettingsChanged
+    if not context.is_confirmed_by(index, known[1], mappings):
+        resolved = judge_mappings(mappings, context)
+        if resolved.each != known[1].each or resolved.faults != known[1].faults:
+            raise SettingsChanged
+    context.confirm(index, known[1], at=asked, answer=mappings)

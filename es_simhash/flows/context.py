@@ -121,7 +121,7 @@ class Context:
     _settings: dict[str, tuple[float, IndexSettings, Resolved]] = field(default_factory=dict)
     _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
     _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
-    _confirmed: dict[str, float] = field(default_factory=dict)
+    _confirmed: dict[str, tuple[float, Resolved | None, Any]] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         """Return whether *scheme* is one that the caller asked for."""
@@ -137,23 +137,37 @@ class Context:
         found = self._settings.get(_key(index))
         return found[1:] if found is not None and self.clock() - found[0] < SETTINGS_SECONDS else None
 
+    def recall_any(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
+        """Return what :meth:`recall` returns, however old it is: what a lookup began with may grow old meanwhile."""
+        found = self._settings.get(_key(index))
+        return None if found is None else found[1:]
+
     def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved) -> None:
         """Remember settings for a while; mappings are left out, because they may be large."""
-        self._settings[_key(index)] = (self.clock(), agreed, replace(resolved, mappings={}))
-        self.confirm(index)
+        resolved = replace(resolved, mappings={})
+        self._settings[_key(index)] = (self.clock(), agreed, resolved)
+        self.confirm(index, resolved, at=self.clock())
 
-    def unlearn(self, index: Index) -> None:
-        """Forget the settings of *index*, which have changed, and its statistics."""
-        self._settings.pop(_key(index), None)
-        self._stats.pop(_key(index), None)
+    def unlearn(self, index: Index, settings: IndexSettings) -> None:
+        """Forget that *index* has the agreed *settings*, and its statistics; what was learned since stays."""
+        known = self.recall_any(index)
+        if known is not None and known[0] is settings:
+            self._settings.pop(_key(index), None)
+            self._stats.pop(_key(index), None)
 
-    def confirm(self, index: Index) -> None:
-        """Note that the settings of *index* are right now."""
-        self._confirmed[_key(index)] = self.clock()
+    def confirm(self, index: Index, resolved: Resolved, *, at: float, answer: Any = None) -> None:
+        """Note that the settings *resolved* of *index* were right at the time *at*, and the server's *answer* then."""
+        self._confirmed[_key(index)] = (at, resolved, answer)
+
+    def is_confirmed_by(self, index: Index, resolved: Resolved, answer: Any) -> bool:
+        """Return whether the same *answer* of a server was found before to confirm the settings *resolved*."""
+        _, known, before = self._confirmed.get(_key(index), (0.0, None, None))
+        return known is resolved and before is not None and before == answer
 
     def seconds_since_confirmed(self, index: Index) -> float:
         """Return how long ago the settings of *index* were known to be right."""
-        return self.clock() - self._confirmed.get(_key(index), -math.inf)
+        found = self._confirmed.get(_key(index))
+        return math.inf if found is None else self.clock() - found[0]
 
     def recall_stats(self, index: Index) -> IndexStats | None:
         """Return the statistics learned for *index*, unless they are too old."""
@@ -240,7 +254,8 @@ def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, 
 
 def _check_remote(context: Context, index: Index, settings: IndexSettings) -> None:
     """Refuse names on other clusters unless the caller vouches for their scheme, which must be that of the others."""
-    remote = [name for name in _key(index).split(",") if ":" in name and not name.startswith("<")]
+    local = local_names(index)
+    remote = [name for name in _key(index).split(",") if name not in local]
     if not remote:
         return
     assumed = context.assumed_settings()
@@ -342,13 +357,13 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
             "create_index, or backfill it and name its text field",
             problems=(f"no index has {context.prefix!r} fields",),
         )
-    (first, settings), *others = resolved.each.items()
+    first, settings = next(iter(resolved.each.items()))
     for name, each in resolved.each.items():
         if each.scheme != settings.scheme:
             raise _mismatch(name, each.scheme, f"index {first!r}", settings.scheme)
         if not context.accepts(each.scheme):
             raise _mismatch(name, each.scheme, "this client", context.wanted)
-    every = [settings, *(each for _, each in others)]
+    every = list(resolved.each.values())
     text_fields = {each.text_fields for each in every if each.text_fields}
     return replace(
         settings,

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import inspect
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -295,6 +296,67 @@ def test_every_search_goes_without_the_default_pipeline(call, answered):
     assert ELASTICSEARCH.call(client, call) == {"answered": answered}
     assert len(client.bodies) == 1
     assert call == before
+
+
+@pytest.mark.parametrize("most_threads", [0, 1, 4])
+@pytest.mark.parametrize("concurrency", [1, 2, 3, 9])
+def test_groups_of_calls_whatever_threads_there_are(monkeypatch, most_threads, concurrency):
+    """In order, never more under way than asked for, and no thread is left; a system may refuse new ones."""
+    under_way, most, lock, started = [0], [0], threading.Lock(), []
+    start = threading.Thread.start
+
+    def start_some(thread):
+        if len(started) == most_threads:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    class Slow(Client):
+        def search(self, **arguments):
+            with lock:
+                under_way[0] += 1
+                most[0] = max(most[0], under_way[0])
+            try:
+                return super().search(**arguments)
+            finally:
+                with lock:
+                    under_way[0] -= 1
+
+    calls = [Call("search", {"index": str(n)}) for n in range(6)]
+
+    def group(computed):
+        return (yield Together([*calls, *computed], concurrency=concurrency))
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    expected = [{"search": {"index": str(n)}} for n in range(6)]
+    assert run(group([]), Slow(), ELASTICSEARCH) == expected
+    started.clear()
+    assert run(group([Compute(threading.get_ident)]), Slow(), ELASTICSEARCH) == [*expected, threading.get_ident()]
+    assert most[0] <= concurrency
+    assert not any(thread.is_alive() for thread in started)
+
+
+@pytest.mark.parametrize("on_helper", [False, True])
+def test_an_interrupt_in_a_group_reaches_the_caller(on_helper):
+    """On whichever thread it comes; calls that were not sent are dropped."""
+    main = threading.get_ident()
+    passed = threading.Event()
+
+    class Interrupted(Client):
+        def search(self, **arguments):
+            if (threading.get_ident() != main) == on_helper:
+                passed.set()
+                raise KeyboardInterrupt
+            assert passed.wait(30)  # so that each thread has a call
+            return super().search(**arguments)
+
+    def group():
+        yield Together([Call("search", {"index": str(n)}) for n in range(2)], concurrency=2)
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        run(group(), Interrupted(), ELASTICSEARCH)
+    assert threading.active_count() == before
 
 
 def test_every_request_of_a_flow_is_in_every_dialect():

@@ -15,8 +15,10 @@ from es_simhash.client.drivers import stream
 from es_simhash.flows.context import Context, agree, judge_mappings
 from es_simhash.flows.lookup.find import find, scan
 from es_simhash.flows.lookup.find_many import find_many
-from es_simhash.flows.lookup.find_of import find_of
+from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import Options, Sizes
+from es_simhash.flows.lookup.verify import Verification, fetch_text
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive
@@ -546,6 +548,35 @@ def test_of_a_document_an_incomplete_answer_leaves_it_out():
     with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
         drive(find_of(Context(), "i", "0", Options()), index)
     assert [each.id for each in caught.value.results] == ["1"]
+
+
+@pytest.mark.parametrize("missing", [{"total": 2, "failed": 1}, {"total": 2, "successful": 1, "failed": 0}])
+def test_of_a_document_whose_other_copies_may_differ(missing):
+    """Copies of the document may be on shards that did not answer, even where one copy was found."""
+    index = ByIdInTwoSteps([0, 1])
+    index.shards = [missing, WHOLE]
+    with pytest.raises(IncompleteSearchError):
+        drive(find_of(Context(), "i", "0", Options()), index)
+    index.shards = [missing, WHOLE]
+    found, _, _ = drive(find_of(Context(), "i", "0", Options(on_incomplete="return")), index)
+    assert ([each.id for each in found], found.complete) == (["1"], False)
+    for hits in (index.hits, []):
+        index.hits, index.shards = hits, [missing, WHOLE]
+        with pytest.raises(IncompleteSearchError):
+            drive(read_fingerprint(Context(), "i", "0"), index)
+    index.shards = [missing, WHOLE]
+    with pytest.raises(IncompleteSearchError):
+        drive(find_of(Context(), "i", "0", Options(on_incomplete="return")), index)
+
+
+def test_of_a_document_whose_text_may_be_another():
+    """Verification compares with the text of every copy."""
+    answer = {"hits": {"hits": [{"_index": "i", "_id": "0", "_source": {"text": "a"}}]}, "_shards": WHOLE}
+    how = {"settings": IndexSettings(get_scheme(DEFAULT_SCHEME), text_fields=("text",)), "verification": Verification()}
+    assert drive(fetch_text("i", "0", **how), lambda _: answer)[0] == "a"
+    partial = answer | {"_shards": {"total": 2, "successful": 1, "failed": 0}}
+    with pytest.raises(IncompleteSearchError):
+        drive(fetch_text("i", "0", **how), lambda _: partial)
 
 
 def test_of_a_document_beyond_the_terms_lookup():

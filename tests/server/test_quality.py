@@ -173,13 +173,11 @@ def test_doctor_of_a_dynamic_mapping(server, index, simhash):
     assert "'keyword'" in found.findings[0].message
 
 
-def test_tune_counts_texts_without_words(index, call, client, simhash):
+def test_tune_counts_texts_without_words(server, index, simhash):
     """A server finds them in a search, and leaves them out when it only counts: more were drawn than there were."""
-    call(simhash.create_index, index, text_field="body")
-    for number, body in enumerate(["The storm closed all schools today", "…", "Trains stopped in the north again"]):
-        call(client.index, index=index, id=str(number), body={"body": body})
-    call(client.indices.refresh, index=index)
-    found = call(simhash.tune, index)
+    texts = ["The storm closed all schools today", "…", "Trains stopped in the north again"]
+    send(server, index, {str(number): {"body": text} for number, text in enumerate(texts)})
+    found = simhash.tune(index, text_field="body")
     assert (found.documents, found.sampled) == (3, 3)
 
 

@@ -113,7 +113,8 @@ def _send(batch: Batch) -> Flow[Any]:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
     subject = batch.bundles[0].questions[0].subject
     try:
-        return (yield from send_confirmed(subject.context, subject.index, batch.call()))
+        settings = subject.settings
+        return (yield from send_confirmed(subject.context, subject.index, batch.call(), settings=settings))
     except Exception as error:  # noqa: BLE001 -- judged by _answers
         return error
 

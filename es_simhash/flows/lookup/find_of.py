@@ -18,7 +18,7 @@ from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.lookup.search import search
 from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
-from es_simhash.flows.transfer.answers import find_gaps, sentences
+from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
@@ -73,7 +73,9 @@ def _find_unverified(
     found = yield from _find_at_once(context, index, id, settings, options)
     if found is not None:
         return found
-    itself = yield from _read_stored(context, index, id, options.routing)
+    itself, gaps = yield from _read_stored(context, index, id, options.routing)
+    if not itself:
+        check_whole(gaps)
     fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
     # The document itself is looked up as well, and left out of the answer.
     size = None if options.size is None else options.size + len(itself)
@@ -82,28 +84,33 @@ def _find_unverified(
     found = yield from search(Question(subject, fingerprint))
     own = set(map(document_key, itself))
     others = (each for each in found if each.key not in own)
-    return check_complete(replace(found, items=tuple(islice(others, options.size))), options)
+    # A copy of the document that was not read may have another fingerprint.
+    reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+    items = tuple(islice(others, options.size))
+    return check_complete(replace(found, items=items, complete=found.complete and not gaps, reasons=reasons), options)
 
 
 def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
     """
     Return the fingerprint that the document *id* of *index* holds; errors as :func:`find_of`.
+
+    Raises:
+        IncompleteSearchError: If not all shards answered: a copy of the document there may have another fingerprint.
     """
     if not isinstance(id, str):
         raise TypeError(f"id must be a string, not {type(id).__name__}")
-    hits = yield from _read_stored(context, check_index(index), id, None)
+    hits, gaps = yield from _read_stored(context, check_index(index), id, None)
+    check_whole(gaps)
     return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
 
 
-def _read_stored(context: Context, index: Index, id: str, routing: str | None) -> Flow[Hits]:
-    """Return the documents of that id, with their fingerprints."""
+def _read_stored(context: Context, index: Index, id: str, routing: str | None) -> Flow[tuple[Hits, list[Gap]]]:
+    """Return the documents of that id, with their fingerprints, and why some may be missing."""
     name = Fields(context.prefix).fingerprint
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
     answer = yield Call("search", {"index": index, "body": body})
     hits = answer["hits"]["hits"]
-    if not hits and (reasons := sentences(find_gaps(answer))):
-        raise IncompleteSearchError(f"document {shorten(id)} was not found: {'; '.join(reasons)}", reasons=reasons)
-    return _meant(hits, routing)
+    return _meant(hits, routing), find_gaps(answer)
 
 
 def _meant(hits: Hits, routing: str | None) -> Hits:
@@ -137,7 +144,7 @@ def _find_at_once(
     routing = {} if options.routing is None else {"routing": options.routing}
     try:
         call = Call("search", {"index": index, "body": body, **routing})
-        answer = yield from send_confirmed(context, index, call)
+        answer = yield from send_confirmed(context, index, call, settings=settings)
     except Exception as error:
         # An alias of several indices or a data stream cannot be asked for a document by id.
         if status_of(error) not in (400, 404, 500):

@@ -35,7 +35,7 @@ def search(question: Question) -> Flow[NearDups]:
             if reads_all:
                 return (yield from _read_all(question))
             call = Call("search", {"index": subject.index, "body": question.body(), **subject.routing})
-            answer = yield from send_confirmed(subject.context, subject.index, call)
+            answer = yield from send_confirmed(subject.context, subject.index, call, settings=subject.settings)
         except Exception as error:
             if reads_all and status_of(error) == 403:
                 may_read_all = False  # a user who may search but not open a view gets an answer if one page holds it
@@ -62,7 +62,8 @@ def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]
 
 
 def _read_all(question: Question) -> Flow[NearDups]:
-    yield from confirm(question.subject.context, question.subject.index)
+    subject = question.subject
+    yield from confirm(subject.context, subject.index, settings=subject.settings)
     while True:
         collector = Collector(question)
         try:
@@ -118,7 +119,7 @@ def stream(question: Question) -> Flow[None]:
     collector = Collector(question)
     subject = question.subject
     options = subject.options
-    yield from confirm(subject.context, subject.index)
+    yield from confirm(subject.context, subject.index, settings=subject.settings)
 
     def emit(hits: Hits) -> Flow[bool]:
         collector.add(hits)

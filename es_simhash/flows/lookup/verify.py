@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Compute, Flow
-from es_simhash.flows.transfer.answers import find_gaps, is_window_refused
+from es_simhash.flows.transfer.answers import check_whole, find_gaps, is_window_refused
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.meta import IndexSettings, check_text_fields
@@ -265,6 +265,7 @@ def fetch_text(
 
     Raises:
         InvalidInputError: If its text is not available, or several documents of that id have different texts.
+        IncompleteSearchError: If not all shards answered: a copy of the document there may have another text.
     """
     if verification.texts is not None:
         itself = NearDup(id, index if isinstance(index, str) else ",".join(index), 0, 0, routing=routing)
@@ -275,6 +276,7 @@ def fetch_text(
             raise _no_fields(index)
         found = Texts()
         answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
+        check_whole(find_gaps(answer))
         hits = answer["hits"]["hits"]
         for hit in [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits:
             found.add(hit, fields)
