@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, SchemeMismatchError, shorten
-from es_simhash.flows.context import Context, Index, judge_mappings, local_names, read_index_settings
+from es_simhash.flows.context import Context, Index, local_names
 from es_simhash.flows.protocol import Call, Flow, Together
+from es_simhash.flows.resolve import judge_mappings, read_index_settings
 from es_simhash.index.meta import META_KEY, IndexSettings
 
 __all__ = ["SettingsChanged", "check_unchanged", "confirm", "send_confirmed", "with_settings"]

@@ -4,8 +4,9 @@ import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.flows.confirmation import SettingsChanged, confirm, send_confirmed, with_settings
-from es_simhash.flows.context import Context, read_index_settings
+from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Call, Together
+from es_simhash.flows.resolve import read_index_settings
 
 OTHER = "shingles-1"
 SEARCH = Call("search", {"index": "i", "body": {}})

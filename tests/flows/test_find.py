@@ -12,12 +12,13 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.client.drivers import stream
-from es_simhash.flows.context import Context, agree, judge_mappings
+from es_simhash.flows.context import Context
 from es_simhash.flows.lookup.find import find, scan
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.flows.lookup.verify import Verification, fetch_text
+from es_simhash.flows.resolve import agree, judge_mappings
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import Limits, make_plan
 from es_simhash.index.plan_cost import IndexStats

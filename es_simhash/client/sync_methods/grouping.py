@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import SyncBase
-from es_simhash.flows.context import Index, read_index_settings
+from es_simhash.flows.context import Index
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.index.meta import text_fields_of
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.context import Context, Index, resolve_index
+from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Emit, Flow
+from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh

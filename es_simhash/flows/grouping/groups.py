@@ -10,9 +10,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import MappingError, SchemeMismatchError
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.grouping.read import read_all
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import from_hex

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.flows.confirmation import check_unchanged
-from es_simhash.flows.context import Context, Resolved, agree
+from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import settle_grouping
@@ -22,6 +22,7 @@ from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, Inges
 from es_simhash.flows.grouping.write_target import check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
+from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now

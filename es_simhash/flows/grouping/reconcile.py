@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.context import Context, Index, Resolved, resolve_index
+from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import order_kind, settle_grouping
 from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh

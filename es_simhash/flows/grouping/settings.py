@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.flows.context import Context, Resolved, agree
+from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.resolve import agree
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import MappingError
-from es_simhash.flows.context import Context, Resolved, agree, resolve_index
+from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.write_targets import prepare_targets
 from es_simhash.index.meta import IndexSettings
 
@@ -51,7 +52,7 @@ def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
     text fields.
 
     Raises:
-        SchemeMismatchError: As :func:`~es_simhash.flows.context.agree`.
+        SchemeMismatchError: As :func:`~es_simhash.flows.resolve.agree`.
         MappingError: If no index has our fields, or a rollover would create one without them.
     """
     resolved = yield from resolve_index(context, index)

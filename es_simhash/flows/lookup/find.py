@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.confirmation import with_settings
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.lookup.options import Options, check_complete, effective_distance, usable_limits
 from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.lookup.search import search, stream
 from es_simhash.flows.lookup.verify import verify_near_dups
 from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.hashing import fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.meta import IndexSettings

@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SimHashError
 from es_simhash.flows.confirmation import with_settings
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.batch import Outcome, ask_batch
 from es_simhash.flows.lookup.find import before_verification, nothing_for, read_subject, verify_found
 from es_simhash.flows.lookup.options import Options, check_complete
 from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.lookup.search import search
 from es_simhash.flows.protocol import Compute, Flow, status_of
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups

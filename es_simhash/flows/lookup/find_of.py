@@ -11,13 +11,14 @@ from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.confirmation import send_confirmed, with_settings
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
 from es_simhash.flows.lookup.options import Options, check_complete, effective_distance
 from es_simhash.flows.lookup.question import Question
 from es_simhash.flows.lookup.search import search
 from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.hashing import BLOCKS, from_hex

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.flows.context import Context, Resolved, agree
+from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.resolve import agree
 from es_simhash.index.faults import Fault, find_faults, mapping_error
 from es_simhash.index.mapping import mapping_update
 from es_simhash.index.meta import IndexSettings, read_settings

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.upkeep.check import check_indices

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.verify import Verification, fetch_text
 from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.hashing import Scheme
 
 if TYPE_CHECKING:

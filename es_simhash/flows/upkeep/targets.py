@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.flows.context import Context, Index, Resolved, agree, resolve_index
+from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.retry import Patience, ask
 from es_simhash.flows.upkeep.manage import read_mappings

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.flows.context import Context, Index, check_index, read_index_settings
+from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents

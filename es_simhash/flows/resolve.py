@@ -1,0 +1,195 @@
+"""
+Which concrete indices a name stands for, and with which settings: names, aliases, patterns and data streams.
+
+The settings that were read are remembered by the ``context``. No lookup and no write lives here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.errors import (
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    SchemeMismatchError,
+    shorten,
+)
+from es_simhash.flows.context import Context, Index, IndexFault, Resolved, check_index, index_key, local_names
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.hashing import Scheme
+from es_simhash.index.faults import Fault, find_faults
+from es_simhash.index.meta import IndexSettings, read_settings
+
+__all__ = [
+    "agree",
+    "judge_mappings",
+    "read_index_settings",
+    "read_settings_by_index",
+    "resolve_index",
+]
+
+
+def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
+    """
+    Return the settings on which all indices behind *index* agree: the view that lookups use.
+
+    Costs one request (get mapping) unless the answer is remembered. Several indices must agree on the scheme;
+    indices without our fields hold no fingerprints and are left out. A caller that may not read mappings, or that
+    searches other clusters, passes the scheme, and it is used unchecked.
+
+    Raises:
+        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
+        MappingError: If no index has the fields, or one has them with wrong types.
+        IncompleteSearchError: If a pattern matches no index.
+        InvalidInputError: If only other clusters are searched and no scheme was passed.
+    """
+    agreed, _ = yield from _read_settings(context, index)
+    return agreed
+
+
+def read_settings_by_index(context: Context, index: Index) -> Flow[Mapping[str, IndexSettings]]:
+    """
+    Return the settings of each concrete index behind *index*, by name; indices without our fields are left out.
+
+    Costs and raises as :func:`read_index_settings`. Empty where the mappings may not be read.
+    """
+    _, resolved = yield from _read_settings(context, index)
+    return resolved.each
+
+
+def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, Resolved]]:
+    known = context.recall(check_index(index))
+    if known is None:
+        resolved = yield from resolve_index(context, index)
+        known = agree(resolved, context), resolved
+        _check_remote(context, index, known[0])
+        context.learn(index, *known)
+    return known
+
+
+def _check_remote(context: Context, index: Index, settings: IndexSettings) -> None:
+    """Refuse names on other clusters unless the caller vouches for their scheme, which must be that of the others."""
+    local = local_names(index)
+    remote = [name for name in index_key(index).split(",") if name not in local]
+    if not remote:
+        return
+    assumed = context.assumed_settings()
+    if assumed is None:
+        raise InvalidInputError(
+            f"the mapping of {shorten(remote[0])} is on another cluster and cannot be read: name the scheme of "
+            f"its fingerprints (the other indices have {settings.scheme})"
+        )
+    if assumed.scheme != settings.scheme:
+        raise _mismatch(index_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
+
+
+def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
+    """
+    Return the concrete indices behind *index*, each with its own settings, as they are now.
+
+    Costs one request (get mapping), which is always made. Nothing is compared: :func:`agree` does that.
+
+    Raises:
+        IncompleteSearchError: If a pattern matches no index.
+        InvalidInputError: If only other clusters are named and no scheme was passed.
+    """
+    local = local_names(index)
+    assumed = context.assumed_settings()
+    if not local:
+        if assumed is None:
+            raise InvalidInputError(
+                f"the mapping of {shorten(index_key(index))} is on another cluster and cannot be read: name the scheme"
+            )
+        return Resolved(assumed=assumed)
+    try:
+        answer = yield Call("get_mapping", {"index": ",".join(local)})
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        if assumed is None:
+            if status_of(error) == 403:
+                error.add_note("The mapping could not be read: name the scheme to search without reading it.")
+            raise
+        return Resolved(assumed=assumed)
+    if not answer:
+        reason = f"no index matches {shorten(index_key(index))}"
+        raise IncompleteSearchError(f"{reason}: check the name", reasons=(reason,))
+    return judge_mappings(answer, context)
+
+
+def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
+    """
+    Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used.
+    """
+    mappings = {name: each.get("mappings") or {} for name, each in sorted(answer.items())}
+    each: dict[str, IndexSettings] = {}
+    faults: list[IndexFault] = []
+    for name, mapping in mappings.items():
+        settings = read_settings(mapping, prefix=context.prefix)
+        has_prefix = context.prefix in (mapping.get("properties") or {})
+        if settings is None and not has_prefix:
+            continue
+        if found := find_faults(mapping, prefix=context.prefix):
+            faults += [IndexFault(name, fault) for fault in found]
+        elif (known := settings or context.assumed_settings()) is not None:
+            # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
+            wanted = context.wanted if isinstance(context.wanted, Scheme) else None
+            each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
+        else:
+            faults.append(IndexFault(name, Fault("no_scheme")))
+    return Resolved(mappings, each, tuple(faults))
+
+
+def agree(resolved: Resolved, context: Context) -> IndexSettings:
+    """
+    Return the settings on which the *resolved* indices, and the caller, agree.
+
+    The text fields are empty where indices record different ones.
+
+    Raises:
+        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
+        MappingError: If no index has the fields, or one cannot be used.
+    """
+    if resolved.assumed is not None:
+        return resolved.assumed
+    if resolved.faults:
+        more = f" (and {len(resolved.faults) - 1} more)" if len(resolved.faults) > 1 else ""
+        raise MappingError(
+            f"{resolved.faults[0]}{more}: create the index with create_index, or see what check reports",
+            problems=tuple(map(str, resolved.faults)),
+        )
+    if not resolved.each:
+        raise MappingError(
+            f"index {shorten(next(iter(resolved.mappings)))} has no {context.prefix!r} fields: create it with "
+            "create_index, or backfill it and name its text field",
+            problems=(f"no index has {context.prefix!r} fields",),
+        )
+    first, settings = next(iter(resolved.each.items()))
+    for name, each in resolved.each.items():
+        if each.scheme != settings.scheme:
+            raise _mismatch(name, each.scheme, f"index {first!r}", settings.scheme)
+        if not context.accepts(each.scheme):
+            raise _mismatch(name, each.scheme, "this client", context.wanted)
+    every = list(resolved.each.values())
+    text_fields = {each.text_fields for each in every if each.text_fields}
+    return replace(
+        settings,
+        text_fields=text_fields.pop() if len(text_fields) == 1 else (),
+        # The largest default finds what any of them promises.
+        max_distance=max((each.max_distance for each in every if each.max_distance is not None), default=None),
+        # A script fails on a shard whose index does not map the copy it reads.
+        value=all(each.value for each in every),
+        value_type="string" if all(each.value_type == "string" for each in every) else "number",
+    )
+
+
+def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:
+    return SchemeMismatchError(
+        f"index {index!r} holds fingerprints of scheme {scheme}, but {there} uses {other}: their bits cannot be "
+        "compared; leave scheme out to adopt the index's own, or search the other prefix",
+        index_scheme=str(scheme),
+        client_scheme=str(other),
+    )
