@@ -155,8 +155,11 @@ def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
     Return *plan* if it finds everything within *max_distance*.
 
     Raises:
+        TypeError: If it is not a LookupPlan.
         InvalidInputError: If it is for a smaller distance.
     """
+    if not isinstance(plan, LookupPlan):
+        raise TypeError(f"plan must be a LookupPlan, such as plan_lookup returns, not {type(plan).__name__}")
     if plan.max_distance < max_distance:
         raise InvalidInputError(
             f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"

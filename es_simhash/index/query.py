@@ -185,7 +185,7 @@ def build_query(
         {'terms': {'simhash.block0': ['0123']}}
     """
     check_max_distance(max_distance)
-    chosen = check_plan(plan or plan_lookup(max_distance, limits=Limits(scripts=False)), max_distance)
+    chosen = check_plan(plan_lookup(max_distance, limits=Limits(scripts=False)) if plan is None else plan, max_distance)
     clauses = candidate_clauses([fingerprint], chosen, prefix=prefix)
     return build_body(clauses, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source)
 

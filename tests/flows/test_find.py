@@ -617,6 +617,7 @@ def test_of_a_document_that_is_not_there(kind):
         ({"filter": [1]}, TypeError),
         ({"filter": {"term": {}, "range": {}}}, InvalidInputError),
         ({"exclude_ids": "7"}, TypeError),
+        ({"exclude_ids": 7}, TypeError),
         ({"source": 1}, TypeError),
         ({"source": [1]}, TypeError),
         ({"on_incomplete": "ignore"}, InvalidInputError),
@@ -626,6 +627,13 @@ def test_wrong_options_are_refused(options, error):
     """Before any request."""
     with pytest.raises(error):
         Options(**options)
+
+
+@pytest.mark.parametrize("plan", ["scan", 0, {}, []])
+def test_what_is_no_plan_is_refused(plan):
+    """It is neither ignored nor an error from inside."""
+    with pytest.raises(TypeError, match="plan must be a LookupPlan"):
+        drive(find(Context(), "news", None, 0, Options(max_distance=3, plan=plan)), Candidates([]))
 
 
 @pytest.mark.parametrize(

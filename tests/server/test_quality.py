@@ -173,6 +173,14 @@ def test_doctor_of_a_dynamic_mapping(server, index, simhash):
     assert "'keyword'" in found.findings[0].message
 
 
+def test_tune_counts_texts_without_words(server, index, simhash):
+    """A server finds them in a search, and leaves them out when it only counts: more were drawn than there were."""
+    texts = ["The storm closed all schools today", "…", "Trains stopped in the north again"]
+    send(server, index, {str(number): {"body": text} for number, text in enumerate(texts)})
+    found = simhash.tune(index, text_field="body")
+    assert (found.documents, found.sampled) == (3, 3)
+
+
 def test_tune(filled, simhash):
     """A sample larger than the index is the index; nothing is written."""
     found = simhash.tune(filled, sample=100)

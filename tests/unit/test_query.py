@@ -101,6 +101,8 @@ def test_source_is_all_nothing_or_fields(source, asked):
         ({"filter": {}}, InvalidInputError, "one query"),
         ({"filter": {"a": {}, "b": {}}}, InvalidInputError, "one query"),
         ({"exclude_ids": "7"}, TypeError, "exclude_ids"),
+        ({"plan": "scan"}, TypeError, "plan must be a LookupPlan"),
+        ({"plan": 0}, TypeError, "plan must be a LookupPlan"),
         ({"prefix": "a.b"}, InvalidInputError, "prefix"),
         ({"source": 3}, TypeError, "source"),
         ({"max_distance": 4, "plan": make_plan(3, (0,))}, InvalidInputError, "plan for 4"),

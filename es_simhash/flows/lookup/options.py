@@ -104,6 +104,8 @@ class Options:
         check_source(self.source)
         if isinstance(self.exclude_ids, (str, bytes)):
             raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(self.exclude_ids)}")
+        if not isinstance(self.exclude_ids, Iterable):
+            raise TypeError(f"exclude_ids must be a list of ids, not {type(self.exclude_ids).__name__}")
         object.__setattr__(self, "exclude_ids", tuple(self.exclude_ids))
         if self.on_incomplete not in ("raise", "return"):
             raise InvalidInputError(

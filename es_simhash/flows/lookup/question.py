@@ -99,7 +99,9 @@ class Question:
     def _choose_plan(self) -> None:
         """Choose the plan, within the limits, and with it the size of the first page."""
         options, stats = self.subject.options, self.subject.stats
-        plan = options.plan or plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
+        plan = options.plan
+        if plan is None:
+            plan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
         self.plan: LookupPlan = check_plan(plan, self.max_distance)
         hits = estimate(self.plan, stats or ASSUMED).hits
         sizes = options.sizes

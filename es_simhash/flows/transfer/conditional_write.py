@@ -48,8 +48,9 @@ class Place:
     def header(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """Return the metadata of an operation that is carried out only on the version *found*."""
         header: dict[str, Any] = {"_index": self.index, "_id": self.id}
-        if self.routing is not None:
-            header["routing"] = self.routing
+        # The routing value that the document has now: Elasticsearch keeps the one that an update names.
+        if (routing := found.get("_routing")) is not None:
+            header["routing"] = routing
         return header | {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
 
 

@@ -71,6 +71,8 @@ def tune(
             "_source holds it"
         )
     documents, uncounted = yield from count_documents(index, query)
+    # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
+    documents = max(documents, len(texts))
     stats = IndexStats(max(1, documents))
     if settings is not None:
         stats = (yield from index_stats(context, index)) or stats
