@@ -87,7 +87,7 @@ def test_a_checkpoint_goes_on(server, index, simhash, mode, tmp_path):
     assert_all_right(read_all(server, index))
     other = tmp_path / "other"
     other.write_text("my notes")
-    with pytest.raises(InvalidInputError, match="another backfill"):
+    with pytest.raises(InvalidInputError, match="not a checkpoint of this backfill"):
         list(simhash.backfill(index, checkpoint=other))
     assert other.read_text() == "my notes"
 
