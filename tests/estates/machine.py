@@ -469,8 +469,8 @@ class Estate(RuleBasedStateMachine):
         def new(old: Doc | None) -> Doc | None:
             if write.kind == "update":
                 # An update that names another routing value for the same shard changes it on Elasticsearch alone.
-                routing = write.routing if self.server.product == "elasticsearch" else old and old.routing
-                return None if old is None else Doc(to_user(old.source | write.source()), bits, routing)
+                renamed = write.routing if self.server.product == "elasticsearch" else None
+                return old and Doc(to_user(old.source | write.source()), bits, renamed or old.routing)
             return old if old and write.kind == "create" else Doc(to_user(write.source()), bits, write.routing)
 
         if report is not None and report.action == "skipped":
