@@ -117,7 +117,7 @@ def test_verification_needs_to_know_the_field(server, index, simhash):
     """An index that records no text field is asked with one."""
     simhash.create_index(index, settings=ONE_SHARD)
     send(server, index, {"same": fingerprinted(BASE)})
-    with pytest.raises(InvalidInputError, match="text_field"):
+    with pytest.raises(InvalidInputError, match="record its text field"):
         simhash.find_near_dups(index, BASE, verify=True)
     assert simhash.find_near_dups(index, BASE, verify=Verification(text_field="body"))[0].similarity == 1.0
 

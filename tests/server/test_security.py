@@ -20,6 +20,7 @@ pytestmark = pytest.mark.faults
 
 INDEX = "guarded"
 COPIES = 2_500  # more than the first page holds, so that reading on is needed
+FAR = 2**64 - 1  # no document shares a block with it, whatever the plan
 PASSWORD = "Giraffe-19-Lake"  # noqa: S105 - of users of a server that lives as long as these tests
 
 # What each kind of reader may do, in the words of the security plugin: in the cluster, and on the index. The group
@@ -154,13 +155,13 @@ def test_a_reader_who_may_only_search_gets_no_part_for_the_whole(login):
     """Neither point in time nor scroll: what fits on a page is found, and beyond it the client's error is raised."""
     _, forbidden = errors()
     simhash = login("searches", scheme="shingles")
-    assert simhash.find_near_dups(INDEX, fingerprint=2**63).complete
+    assert simhash.find_near_dups(INDEX, fingerprint=FAR).complete
     assert [each.id for each in simhash.find_near_dups(INDEX, fingerprint=7, filter={"ids": {"values": ["3"]}})] == [
         "3"
     ]
     with pytest.raises(forbidden):
         simhash.find_near_dups(INDEX, fingerprint=7)
-    outcome = simhash.find_near_dups_many(INDEX, fingerprints=[7, 2**63])
+    outcome = simhash.find_near_dups_many(INDEX, fingerprints=[7, FAR])
     assert isinstance(outcome[0], forbidden)
     assert len(outcome[1]) == 0
 
