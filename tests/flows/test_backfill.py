@@ -2,16 +2,18 @@
 
 import pytest
 
-from es_simhash import fingerprint, fingerprint_fields
-from es_simhash.flows.context import Context
+from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
+from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
 from es_simhash.flows.upkeep.checkpoint import Checkpoint
+from es_simhash.flows.upkeep.targets import _refuse_impossible
 from tests.flows.by_hand import (
     CLOSES,
     Cancelled,
     ServerError,
     carry_out,
     closed_all,
+    drive,
     failures,
     is_passing,
     refuse_twice,
@@ -283,3 +285,13 @@ def test_keys_survive_in_the_file_only_if_kept(tmp_path):
     again.close()
     with pytest.raises(ValueError, match="another"):
         Checkpoint(file, {"prefix": "q"})
+
+
+def test_a_count_that_lacks_a_shard_proves_no_index_empty():
+    """A silent shard may hold the documents for which a field is missing: that is an error, not "no documents"."""
+    half = {"_shards": {"total": 2, "successful": 1, "failed": 0}, "hits": {"total": {"value": 0}, "hits": []}}
+    resolved = Resolved(mappings={INDEX: {"properties": {"body": {"type": "text"}}}})
+    with pytest.raises(IncompleteSearchError, match="1 of 2 shards"):
+        drive(_refuse_impossible(Context(), resolved, {INDEX: ("boddy",)}), lambda _: half)
+    whole = half | {"_shards": {"total": 2, "successful": 2, "failed": 0}}
+    assert drive(_refuse_impossible(Context(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None

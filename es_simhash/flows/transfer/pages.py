@@ -142,8 +142,8 @@ def read_slices(
         slices:
             Number of slices read at once.
         documents_per_second:
-            How fast the caller is going to deal with the hits, where it goes slowly on purpose: the pages are then so
-            small, and the view lives so long, that it does not end between two pages.
+            Most documents that the caller processes in a second; ``None`` for no limit. With a limit, pages
+            are smaller and the view stays open longer, so that it does not end between two pages.
     """
     keep_alive = KEEP_ALIVE_SECONDS
     if documents_per_second is not None:

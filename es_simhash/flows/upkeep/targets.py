@@ -15,6 +15,7 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import agree, resolve_index
+from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.retry import Patience, ask
 from es_simhash.flows.upkeep.manage import read_mappings
@@ -185,7 +186,9 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
 
 
 def _has_documents(index: Index, query: Mapping[str, Any] | None = None) -> Flow[bool]:
-    documents, _ = yield from count_documents(index, query, patience=Patience())
+    """Return whether any document matches; a count that lacks shards is an error, because 0 would permit deletions."""
+    documents, gaps = yield from count_documents(index, query, patience=Patience())
+    check_whole(gaps)
     return documents > 0
 
 
