@@ -31,7 +31,13 @@ _KINDS: dict[str, FieldKind] = {
 
 
 def settle_grouping(
-    context: Context, resolved: Resolved, request: GroupingRequest, *, record: bool = True, may_differ: bool = False
+    context: Context,
+    resolved: Resolved,
+    request: GroupingRequest,
+    *,
+    record: bool = True,
+    may_differ: bool = False,
+    is_supported: bool = False,
 ) -> Flow[Grouping]:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
@@ -52,7 +58,8 @@ def settle_grouping(
     base = resolved.each[next(iter(recorded))] if recorded else settings
     has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
     grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ)
-    refuse_unsupported(grouping)
+    if not is_supported:
+        refuse_unsupported(grouping)
     field_kinds(resolved, grouping)
     if record:
         for name, own in resolved.each.items():
