@@ -6,6 +6,7 @@ only the shipped table knows on a newer Python. The rules of normalisation are s
 docs/schemes.md.
 """
 
+import functools
 import hashlib
 import math
 import unicodedata
@@ -206,6 +207,7 @@ def distance(a, b):
     return sum((a >> bit ^ b >> bit) & 1 for bit in range(64))
 
 
+@functools.cache
 def shingle_runs(text):
     """Runs of words that are worth 15: 5 for a word, 3 for a character of a script without spaces."""
     found = words(text)
@@ -216,7 +218,7 @@ def shingle_runs(text):
             if sum(worth[start:end]) >= 15:
                 runs.add(tuple(found[start:end]))
                 break
-    return runs or ({tuple(found)} if found else set())
+    return frozenset(runs or ({tuple(found)} if found else ()))
 
 
 def jaccard(first, second):

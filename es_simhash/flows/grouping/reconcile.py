@@ -7,7 +7,7 @@ something else are rewritten, each only if it is as it was when it was judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
-from es_simhash.flows.grouping.settings import field_kinds, settle_grouping
+from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.flows.grouping.texts import MEMORY_BYTES, read_texts
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import resolve_index
@@ -151,19 +151,25 @@ def reconcile(
     *,
     since: str | None = None,
     dry_run: bool = False,
+    regroup: bool = False,
     batch: int = BATCH,
 ) -> Flow[Reconciled]:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
 
+    With *regroup*, first record that the grouping is being changed, and last, when every document is rewritten, the new
+    grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
+
     Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, which one
     multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
+    if regroup and since is not None:
+        raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     resolved = yield from resolve_index(context, index)
     if not dry_run:
         refuse_updates(resolved.mappings)
     grouping = yield from settle_grouping(
-        context, resolved, request, record=not dry_run, may_differ=dry_run, is_supported=True
+        context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup, is_supported=True
     )
     changed = 0
     failures: list[Failure] = []
@@ -174,7 +180,7 @@ def reconcile(
         if dry_run:
             changed = len(wrong)
         else:
-            yield from writer.write(wrong)
+            yield from writer.write(wrong, lambda: check_recorded(context, index, grouping, regroup=regroup))
             changed += writer.changed
             failures = writer.failures
         duplicates = len(groups.duplicates)
@@ -186,6 +192,8 @@ def reconcile(
             break
     if not dry_run:
         yield from refresh(index)
+    if regroup and not dry_run and report.is_settled:
+        yield from finish_regrouping(context, (yield from resolve_index(context, index)))
     return report
 
 
@@ -205,8 +213,10 @@ class _Writer:
         self.moved = 0
         self.failures: list[Failure] = []
 
-    def write(self, places: Sequence[int]) -> Flow[None]:
+    def write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Rewrite the documents at *places*; *check*, before each batch, that they are still grouped as they were."""
         for begin in range(0, len(places), self._batch):
+            yield from check()
             self._at = yield Compute(now)
             yield from self._write(places[begin : begin + self._batch])
 
