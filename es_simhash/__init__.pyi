@@ -3,6 +3,7 @@ from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
 from .errors import (
     EmbeddedServerError,
+    GuardRailError,
     IncompleteSearchError,
     InvalidInputError,
     MappingError,
@@ -59,6 +60,7 @@ __all__ = [
     "Deduped",
     "EmbeddedServerError",
     "Group",
+    "GuardRailError",
     "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
