@@ -29,7 +29,7 @@ from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
-from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.grouping.rule import Grouping
 
 __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
 
@@ -55,7 +55,7 @@ def ingest(
         grouper: _Grouper | None = None
         if options.on_duplicate is not None:
             default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
-            request = GroupingRequest(options.rule, options.max_distance, options.canonical, default_order)
+            request = replace(options.grouping, default_order=default_order)
             grouping = yield from settle_grouping(context, resolved, request)
             lookup = ExistingLookup(
                 context, index, settings=settings, grouping=grouping, with_source=callable(options.on_duplicate)
