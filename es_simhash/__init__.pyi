@@ -51,6 +51,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .review.review import review_html
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -108,6 +109,7 @@ __all__ = [
     "make_plan",
     "plan_lookup",
     "rescore",
+    "review_html",
     "schemes",
     "simhash",
     "to_hex",
