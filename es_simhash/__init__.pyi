@@ -4,6 +4,7 @@ from .client.sync_client import SimHashClient
 from .dashboards import build_dashboards
 from .errors import (
     EmbeddedServerError,
+    GuardRailError,
     IncompleteSearchError,
     InvalidInputError,
     MappingError,
@@ -60,6 +61,7 @@ __all__ = [
     "Deduped",
     "EmbeddedServerError",
     "Group",
+    "GuardRailError",
     "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
