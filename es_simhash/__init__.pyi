@@ -52,6 +52,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .review.review import review_html
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -110,6 +111,7 @@ __all__ = [
     "make_plan",
     "plan_lookup",
     "rescore",
+    "review_html",
     "schemes",
     "simhash",
     "to_hex",

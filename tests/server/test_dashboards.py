@@ -133,7 +133,8 @@ def test_documents_over_time(server, sync_client, grouped):
     assert sum(bucket["doc_count"] for bucket in buckets) == 7
     assert sum(bucket["duplicates"]["doc_count"] for bucket in buckets) == 3
     words = draw(spec, answer)
-    assert {"duplicates", "all other documents", "2026", "February"} <= set(words)
+    assert {"duplicates", "all other documents"} <= set(words)
+    assert any("Jan" in word for word in words), words
 
 
 def test_the_sources(server, sync_client, grouped):
@@ -318,8 +319,10 @@ def test_real_texts(server, sync_client, index):
     path = SHARED / "reuters21578" / "docs.jsonl.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there")
+    with gzip.open(path.with_name("pairs.tsv.gz"), "rt", encoding="utf-8") as lines:
+        wanted = {id_ for line in itertools.islice(lines, 1, 201) for id_ in line.split("\t")[:2]}
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        found = [json.loads(line) for line in itertools.islice(lines, 3_000)]
+        found = [each for each in map(json.loads, lines) if each["id"] in wanted]
     simhash = SimHashClient(sync_client)
     simhash.create_index(index, text_field="text", max_distance=12, settings=ONE_SHARD)
     properties = {"day": {"type": "date", "format": "dd-MMM-yyyy"}, "lang": KEYWORD}
