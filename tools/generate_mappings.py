@@ -1,6 +1,7 @@
 """
-Write ``mappings/``: what ``es-simhash mapping`` and ``es-simhash dashboards`` print. ``make mappings`` runs it, and a test
-compares the files with what it builds.
+Write ``mappings/``: what ``es-simhash mapping`` and ``es-simhash dashboards`` print.
+
+``make mappings`` runs it, and a test compares the files with what it builds.
 """
 
 # ruff: noqa: INP001 - a script, not part of a package
@@ -18,17 +19,20 @@ ROOT = Path(__file__).parents[1]
 TEXT_FIELD = "body"
 PATTERN = "my-index-*"
 
-# Packs for Kibana and Dashboards by the name of the file: for an index with all fields, for a stream of logs, and for the
-# smallest case.
+# Packs for Kibana and Dashboards, by the name of the file.
 PACKS: dict[str, dict[str, str]] = {
-    "my-index": {"index": "my-index"},
-    "my-index-with-fields": {
+    "my-index": {
         "index": "my-index",
         "time_field": "published_at",
         "source_field": "source",
         "text_field": TEXT_FIELD,
     },
-    "logs": {"index": "logs-*", "time_field": "@timestamp", "source_field": "data_stream.dataset", "text_field": "message"},
+    "logs": {
+        "index": "logs-*",
+        "time_field": "@timestamp",
+        "source_field": "data_stream.dataset",
+        "text_field": "message",
+    },
 }
 
 

@@ -320,7 +320,7 @@ def test_real_texts(server, sync_client, index):
     if not path.exists():
         pytest.skip(f"{path} is not there")
     with gzip.open(path.with_name("pairs.tsv.gz"), "rt", encoding="utf-8") as lines:
-        wanted = {id_ for line in itertools.islice(lines, 1, 201) for id_ in line.split("\t")[:2]}
+        wanted = {id_ for line in itertools.islice(lines, 1, 601) for id_ in line.split("\t")[:2]}
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         found = [each for each in map(json.loads, lines) if each["id"] in wanted]
     simhash = SimHashClient(sync_client)
@@ -339,7 +339,7 @@ def test_real_texts(server, sync_client, index):
     answers = {}
     for name, spec in charts(pack).items():
         answer = ask(sync_client, server, spec, span=span)
-        assert len(draw(spec, answer)) > 3
+        assert len(draw(spec, answer)) > 1
         answers[name] = answer["aggregations"]
     assert answers["numbers"]["documents"]["doc_count"] == len(documents)
     assert answers["numbers"]["duplicates"]["doc_count"] == tagged
