@@ -284,9 +284,9 @@ def test_a_damaged_archive_restores_nothing(server, made, simhash, tmp_path):
     assert read_all(server, made) == {}
 
 
-def test_pipelines_are_left_out(elasticsearch, index, tmp_path, sync_client_of):
+def test_pipelines_are_left_out(opensearch, index, tmp_path, sync_client_of):
     """The default pipeline of an index changed the document when it was written first."""
-    server, simhash = elasticsearch, sync_client_of(elasticsearch)
+    server, simhash = opensearch, sync_client_of(opensearch)
     server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [{"set": {"field": "seen", "value": 2}}]})
     try:
         body = {"settings": {"default_pipeline": index}, "mappings": build_mapping(text_field="body")}
@@ -347,3 +347,25 @@ def test_no_line_of_an_archive_is_lost_between_batches(server, made, simhash, tm
     assert [each.id for each in simhash.restore(path)] == [row[1] for row in rows]
     assert len(read_all(server, made)) == 23
     assert len(list(read_archive(path))) == 23
+
+
+def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
+    """Plan, apply, restore: every document is as it was, and the index has the groups it had."""
+    simhash.create_index(index, text_field="body")
+    documents = [{"_id": f"d{n:03d}", "body": text, "n": n} for n, text in enumerate(texts(80, edits=1))]
+    for _ in simhash.ingest(index, documents):
+        pass
+    simhash.reconcile(index)
+    first = read_all(server, index)
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    made = simhash.plan_removal(index, plan, verify=False, max_share=1.0)
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert made.count == len(records) > 10
+    assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}
+    assert [each.action for each in simhash.restore(archive)] == ["restored"] * made.count
+    assert read_all(server, index) == first
+    assert [each.action for each in simhash.restore(archive)] == ["exists"] * made.count
+    assert run("review", plan).exit_code == 0
+    asked = records[0]
+    [[step]] = json.loads(run("history", asked.id, "--archive", archive, "--json").stdout)["removals"]
+    assert (step["canonical"], step["distance"]) == (asked.canonical, asked.distance)

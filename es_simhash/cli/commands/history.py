@@ -8,7 +8,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import note, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.removal.history import Removed, find_history
 
 EXAMPLES = [
@@ -57,5 +57,5 @@ def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
 def _sentence(removed: Removed) -> str:
     same = removed.canonical_index == removed.index
     canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
-    bits = "" if removed.distance is None else f", {removed.distance} bits apart"
+    bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
     return f"{removed.at}  {removed.index}/{removed.id} was removed for {canonical}{bits}; it is in {removed.archive}"

@@ -8,39 +8,35 @@ goes is decided in ``restore_targets``, whether two documents are the same in ``
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, status_of
+from es_simhash.flows.protocol import Compute, Emit, Flow
+from es_simhash.flows.removal.delete import read_documents
+from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
 from es_simhash.flows.removal.restore_targets import Target, find_target
-from es_simhash.flows.removal.restored import Restored
+from es_simhash.flows.removal.restored import Restored, RestoredAction
 from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.conditional_write import CONFLICT
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.flows.transfer.retry import Patience, ask
 from es_simhash.hashing import fingerprint, to_hex
 from es_simhash.index.documents import read_text
-from es_simhash.index.operations import Operation, Outcome
+from es_simhash.index.operations import Outcome
 from es_simhash.removal.archive import check_archive, read_archive
 from es_simhash.removal.files import FilePath
-from es_simhash.removal.records import Archived
+from es_simhash.removal.records import Archived, Key
 from es_simhash.removal.same_source import is_same_source
 
 __all__ = ["restore"]
 
 BATCH = 500
 BATCH_CHARACTERS = 8_000_000
-LOST_ANSWERS = 4
-_CONFLICT = 409
-# Halves of characters, which are no UTF-8; inside a string of JSON their escapes mean the same.
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def restore(
@@ -67,10 +63,10 @@ def restore(
     while batch := (yield Compute(_take, (lines,))):
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
-            work.add(line, (yield from targets.of(line)))
+            work.add(line, (yield from targets.find(line.index)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
-                regroup.add((yield from targets.of(line)), (yield from targets.find(line.canonical[0])))
+                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
             yield Emit(record)
     if not dry_run:
         yield from regroup.carry_out(on_regrouped)
@@ -110,10 +106,6 @@ class _Targets:
         self._index = index
         self._known: dict[str, Target] = {}
 
-    def of(self, line: Archived) -> Flow[Target]:
-        """Return where *line* goes."""
-        return self.find(line.index)
-
     def find(self, name: str) -> Flow[Target]:
         """Return where documents of the index *name* go."""
         wanted = self._index or name
@@ -129,7 +121,6 @@ class _Item:
     line: Archived
     target: Target
     record: Restored | None = None
-    is_unsure: bool = field(default=False)
 
     def settle(self, *args: Any, index: str | None = None) -> None:
         """Note what became of it; the arguments are those of :meth:`Restored.of` from the action on."""
@@ -169,25 +160,15 @@ class _Batch:
         return [item for item in self._items if item.record is None]
 
     def _create(self) -> Flow[None]:
-        """Create the documents; after a lost answer, ask again: what was created meanwhile conflicts, and is equal."""
+        """Create the documents; one whose id is taken is compared with what is there."""
         items = self._open()
-        patience = Patience(LOST_ANSWERS)
-        while items:
-            try:
-                outcomes = yield from send_bulk([_operation(item) for item in items])
-                break
-            except Exception as error:
-                is_lost = status_of(error) is None and not isinstance(error, (TypeError, ValueError))
-                if patience.is_spent or not is_lost:
-                    raise
-            for item in items:
-                item.is_unsure = True
-            yield patience.wait()
-        else:
+        if not items:
             return
+        names = {item.line.index: item.target.name for item in items}
+        outcomes = yield from put_back([item.line for item in items], indices=names)
         taken = []
         for item, outcome in zip(items, outcomes, strict=True):
-            if outcome.status == _CONFLICT:
+            if outcome.status == CONFLICT:
                 taken.append(item)
             else:
                 _settle(item, outcome)
@@ -208,18 +189,8 @@ class _Batch:
             is_same = routing == item.line.routing and is_same_source(
                 item.line.source, source or {}, prefix=self._prefix
             )
-            action = "differs" if not is_same else "restored" if item.is_unsure else "exists"
+            action: RestoredAction = "exists" if is_same else "differs"
             item.settle(action, index=index)
-
-
-def _operation(item: _Item) -> Operation:
-    line = item.line
-    # A pipeline would change the document a second time.
-    header = {"_index": item.target.name, "_id": line.id, "pipeline": "_none"}
-    if line.routing is not None:
-        header["routing"] = line.routing
-    source = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", line.source)
-    return Operation("create", header, source)
 
 
 def _settle(item: _Item, outcome: Outcome) -> None:
@@ -231,38 +202,30 @@ def _settle(item: _Item, outcome: Outcome) -> None:
         item.settle("refused", "refused", str(outcome.error))
 
 
-_Key = tuple[str, str, str | None]
-
-
-def _key(item: _Item) -> _Key:
+def _key(item: _Item) -> Key:
     # Of a stream, any of its indices may hold the document, with any routing value.
     return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
 
 
-def _read(items: Sequence[_Item]) -> Flow[dict[_Key, tuple[str, str | None, Any]]]:
+def _read(items: Sequence[_Item]) -> Flow[dict[Key, tuple[str, str | None, Any]]]:
     """Return index, routing and source of those of *items* that are there."""
-    found: dict[_Key, tuple[str, str | None, Any]] = {}
+    found: dict[Key, tuple[str, str | None, Any]] = {}
     streams: dict[str, list[str]] = {}
-    docs = []
+    keys: list[Key] = []
     for item in items:
         if item.target.is_stream:
             streams.setdefault(item.target.name, []).append(item.line.id)
         else:
-            line = item.line
-            routing = {} if line.routing is None else {"routing": line.routing}
-            docs.append({"_index": item.target.name, "_id": line.id, **routing})
-    if docs:
-        answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
-        for asked, each in zip(docs, answer["docs"], strict=True):
-            if each.get("found"):
-                key = (asked["_index"], asked["_id"], asked.get("routing"))
-                found[key] = (each["_index"], each.get("_routing"), each.get("_source"))
+            keys.append((item.target.name, item.line.id, item.line.routing))
+    for (index, id_, routing), each in (yield from read_documents(keys, source=keys)).items():
+        if each.get("found"):
+            found[index, id_, routing] = (each["_index"], each.get("_routing"), each.get("_source"))
     for name, ids in streams.items():
         yield from _read_stream(name, ids, found)
     return found
 
 
-def _read_stream(name: str, ids: Sequence[str], found: dict[_Key, tuple[str, str | None, Any]]) -> Flow[None]:
+def _read_stream(name: str, ids: Sequence[str], found: dict[Key, tuple[str, str | None, Any]]) -> Flow[None]:
     def add(hits: Hits) -> Flow[bool]:
         yield from ()
         for hit in hits:
