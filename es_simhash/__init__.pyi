@@ -1,6 +1,7 @@
 # What the package offers: `__init__.py` reads this file, and so do type checkers.
 from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
+from .dashboards import build_dashboards
 from .errors import (
     EmbeddedServerError,
     GuardRailError,
@@ -93,6 +94,7 @@ __all__ = [
     "Written",
     "block_terms",
     "build_component_template",
+    "build_dashboards",
     "build_index_template",
     "build_mapping",
     "build_query",

@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Queries and mappings to paste": {
         "mapping": "Print the mapping, templates or Dev Tools text.",
         "query": "Print the search for a text or fingerprint.",
+        "dashboards": "Print charts for Kibana and Dashboards.",
     },
     "Your index": {
         "create": "Create an index with the fields, or add the fields.",
