@@ -46,6 +46,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "pairs": "Print pairs of near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
         "review": "Show a plan of removal, to judge it.",
+        "restore": "Put removed documents back.",
+        "history": "Say where a removed document has gone.",
         "remove": "Remove the fields from an index.",
     },
     "Match quality": {
