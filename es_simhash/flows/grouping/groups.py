@@ -171,8 +171,9 @@ class _Names:
         return []
 
     def _page(self) -> Flow[list[tuple[str, int]]]:
-        given = check_filter(self._options.filter)
-        clauses: list[dict[str, Any]] = given or [{"exists": {"field": self._fields.duplicate_of}}]
+        clauses = check_filter(self._options.filter)
+        if not clauses:
+            clauses.append({"exists": {"field": self._fields.duplicate_of}})
         composite: dict[str, Any] = {"sources": [{"id": {"terms": {"field": self._fields.group}}}], "size": BUCKETS}
         composite |= {} if self._after is None else {"after": self._after}
         found = yield from self._aggregate(clauses, {"composite": composite})

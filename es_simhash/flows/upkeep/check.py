@@ -80,8 +80,6 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
     settings, faults = judge_mapping(context, mapping)
     ready = not faults
     faults += find_source_faults(mapping)
-    grouping, more_faults = _judge_grouping(settings)
-    faults += more_faults
     documents = fingerprinted = 0
     try:
         documents, gaps = yield from count_documents(name)
@@ -98,6 +96,8 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
+    grouping, grouping_faults = _judge_grouping(settings)
+    faults += grouping_faults
     return IndexCheck(
         index=name,
         ready=ready,
