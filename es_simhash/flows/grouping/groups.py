@@ -184,7 +184,7 @@ class _Names:
     def _count(self, names: list[str]) -> Flow[list[tuple[str, int]]]:
         """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
         group = self._fields.group
-        clauses = [{"terms": {group: names}}, {"exists": {"field": self._fields.duplicate_of}}]
+        clauses: list[dict[str, Any]] = [{"terms": {group: names}}, {"exists": {"field": self._fields.duplicate_of}}]
         found = yield from self._aggregate(clauses, {"terms": {"field": group, "size": len(names)}})
         counts = {bucket["key"]: bucket["doc_count"] for bucket in found["buckets"]}
         return [(name, counts.get(name, 0)) for name in names]
