@@ -81,7 +81,10 @@ def send_confirmed(context: Context, index: Index, call: Call, *, settings: Inde
         return (yield from _send_beside(context, index, call, settings=settings))
     if failure is not None:
         raise failure
-    if not refusal:
+    if _has_skipped(answer):
+        # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
+        yield from confirm(context, index, settings=settings)
+    elif not refusal:
         context.confirm(index, resolved, at=asked)
     return answer
 
@@ -94,6 +97,10 @@ def _marked(call: Call, marker: str) -> Call:
     else:  # headers and bodies take turns
         body = [{**line, **order} if number % 2 else line for number, line in enumerate(body)]
     return replace(call, arguments={**call.arguments, "body": body})
+
+
+def _has_skipped(answer: Mapping[str, Any]) -> bool:
+    return any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer]))
 
 
 def _refusal(answer: Mapping[str, Any]) -> str:

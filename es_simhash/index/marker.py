@@ -77,9 +77,11 @@ def is_marked(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: st
 
 def marker_sort(marker: str) -> list[str]:
     """
-    Return the order of a search that insists on the full name *marker*: that of the documents in their shard.
+    Return the order of a search that insists on the full name *marker*: by score, which is the order without it.
+
+    Elasticsearch asks all shards beforehand whether they hold something if a field comes first, even ``_doc``.
     """
-    return ["_doc", marker]
+    return ["_score", marker]
 
 
 def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:

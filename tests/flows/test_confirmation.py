@@ -31,7 +31,7 @@ def sorts_by(body, mapping):
     """Return the server's refusal to sort as *body* asks for in an index with *mapping*; empty if it can."""
     properties = mapping["properties"]["simhash"]["properties"]
     for name in body.get("sort", ()):
-        if name != "_doc" and name.removeprefix("simhash.") not in properties:
+        if name != "_score" and name.removeprefix("simhash.") not in properties:
             return f"No mapping found for [{name}] in order to sort on"
     return ""
 
@@ -220,6 +220,17 @@ def test_a_marker_that_the_server_does_not_show_to_a_search_is_given_up(marked):
     marked.now = 2.0
     marked.search()
     assert marked.calls[3:] == ["search", "get_mapping"]
+
+
+def test_shards_that_were_skipped_prove_nothing(marked):
+    """Elasticsearch sends no search to a shard that can have no hit, and so not to an index without our fields."""
+    marked.answer_search = lambda body: {"_shards": {"total": 2, "skipped": 1, "failed": 0}, "hits": {}}
+    marked.now = 1.0
+    marked.search()
+    assert marked.calls == ["search", "get_mapping"]
+    marked.now, marked.mapping = 2.0, {}
+    with pytest.raises(SettingsChanged):
+        marked.search()
 
 
 def test_another_refusal_is_passed_on(marked):
