@@ -4,8 +4,9 @@ One checkout of this project against another, interleaved in one run: what a cha
     python bench/against.py --base ../old --product opensearch DOCS.jsonl.gz
 
 Each checkout runs in a process of its own, with an index of its own on one server. The two take turns, round by round,
-at: lookups at distance 3 and 10, one after another and with pauses between them, an ingest with tags, ``fingerprints``, and importing the package. Prints JSON: the
-median ratio of the new time to the old one, and the 95 % interval of that median (bootstrap over the rounds).
+at: lookups at distance 3 and 10, one after another and with pauses of 50 ms between them, an ingest with tags,
+``fingerprints``, and importing the package. Prints JSON: the median ratio of the new time to the old one, and the 95 %
+interval of that median (bootstrap over the rounds).
 """
 
 from __future__ import annotations
