@@ -1,8 +1,10 @@
 # What the package offers: `__init__.py` reads this file, and so do type checkers.
 from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
+from .dashboards import build_dashboards
 from .errors import (
     EmbeddedServerError,
+    GuardRailError,
     IncompleteSearchError,
     InvalidInputError,
     MappingError,
@@ -50,6 +52,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .review.review import review_html
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -59,6 +62,7 @@ __all__ = [
     "Deduped",
     "EmbeddedServerError",
     "Group",
+    "GuardRailError",
     "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
@@ -88,6 +92,7 @@ __all__ = [
     "Written",
     "block_terms",
     "build_component_template",
+    "build_dashboards",
     "build_index_template",
     "build_mapping",
     "build_query",
@@ -106,6 +111,7 @@ __all__ = [
     "make_plan",
     "plan_lookup",
     "rescore",
+    "review_html",
     "schemes",
     "simhash",
     "to_hex",

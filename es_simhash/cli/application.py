@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Queries and mappings to paste": {
         "mapping": "Print the mapping, templates or Dev Tools text.",
         "query": "Print the search for a text or fingerprint.",
+        "dashboards": "Print charts for Kibana and Dashboards.",
     },
     "Your index": {
         "create": "Create an index with the fields, or add the fields.",
@@ -43,6 +44,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
+        "review": "Show a plan of removal, to judge it.",
         "remove": "Remove the fields from an index.",
     },
     "Match quality": {

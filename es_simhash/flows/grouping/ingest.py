@@ -14,11 +14,12 @@ from typing import Any
 
 from es_simhash.flows.confirmation import check_unchanged
 from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.feed import Feed
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
-from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
+from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
 from es_simhash.flows.grouping.write_target import check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
@@ -26,19 +27,25 @@ from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
-from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.grouping.rule import Grouping
 
-__all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
+__all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
 _SIZES = IngestSizes()
 
 
 @reads_primaries
 def ingest(
-    context: Context, index: str, documents: Iterable[Any], options: IngestOptions, *, sizes: IngestSizes = _SIZES
+    context: Context,
+    index: str,
+    documents: Iterable[Any] | Feed[Any],
+    options: IngestOptions,
+    *,
+    sizes: IngestSizes = _SIZES,
 ) -> Flow[None]:
     """
     Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
@@ -55,7 +62,7 @@ def ingest(
         grouper: _Grouper | None = None
         if options.on_duplicate is not None:
             default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
-            request = GroupingRequest(options.rule, options.max_distance, options.canonical, default_order)
+            request = replace(options.grouping, default_order=default_order)
             grouping = yield from settle_grouping(context, resolved, request)
             lookup = ExistingLookup(
                 context, index, settings=settings, grouping=grouping, with_source=callable(options.on_duplicate)
@@ -74,6 +81,8 @@ def ingest(
                 is_updatable=is_updatable,
             )
             yield from lookup.prepare()
+        else:
+            yield from check_shards(index)
         context.learn(index, agree(resolved, context), resolved)
         pipeline = _Pipeline(context, index, source, grouper, resolved)
         yield from pipeline.run(lambda: check_unchanged(context, index, settings))
@@ -163,14 +172,17 @@ class _Pipeline:
         lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
         existing = (yield from lookup.look_up(batch.items)) if lookup else Existing()
-        following: Batch | None = None if batch.is_last else (yield Compute(self._source.take))
+        following: Batch | None = None if batch.is_last else (yield Compute(self._source.take, (batch.due,)))
         while True:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
+            sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
+            bulk = Bulk(sending, prefix=self._context.prefix)
             yield from check()
-            answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
+            due = batch.due if following is None or batch.due is not None else following.due
+            reading = Compute(self._source.take, (due,)) if is_reading else None
+            answers = yield from self._send(bulk, lookups.call() if lookups else None, reading)
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._context.prefix))
@@ -188,15 +200,15 @@ class _Pipeline:
                 existing = yield from lookup.take(lookups, answers.lookup)
             batch, following = following, answers.ahead
 
-    def _send(self, bulk: Bulk, lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:
+    def _send(self, bulk: Bulk, lookup: Call | None, reading: Compute | None) -> Flow[_Answers]:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
         requests: dict[str, Call | Compute] = {}
         if bulk.outcomes:
             requests["bulk"] = bulk.call()
         if lookup is not None:
             requests["lookup"] = lookup
-        if is_reading:
-            requests["ahead"] = Compute(self._source.take)
+        if reading is not None:
+            requests["ahead"] = reading
         answers = (yield Together(list(requests.values()), concurrency=3)) if requests else []
         return _Answers(**dict(zip(requests, answers, strict=True)))
 

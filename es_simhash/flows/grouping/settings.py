@@ -6,50 +6,187 @@ All writers of an index use the grouping that the first of them recorded. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow
-from es_simhash.flows.resolve import agree
+from es_simhash.flows.resolve import agree, resolve_index
+from es_simhash.index.grouping.regrouping import Regrouping, target_of
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 
-__all__ = ["order_kind", "settle_grouping"]
+__all__ = [
+    "FieldKind",
+    "check_known",
+    "check_recorded",
+    "field_kinds",
+    "find_field",
+    "finish_regrouping",
+    "refuse_regrouping",
+    "settle_grouping",
+]
 
-_DATES = ("date", "date_nanos")
+FieldKind = Literal["date", "number", "keyword"]
+
 _NUMBERS = ("long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float", "unsigned_long")
+_KINDS: dict[str, FieldKind] = {
+    "date": "date",
+    "date_nanos": "date",
+    "keyword": "keyword",
+    **dict.fromkeys(_NUMBERS, "number"),
+}
 
 
 def settle_grouping(
-    context: Context, resolved: Resolved, request: GroupingRequest, *, record: bool = True
+    context: Context,
+    resolved: Resolved,
+    request: GroupingRequest,
+    *,
+    record: bool = True,
+    may_differ: bool = False,
+    regroup: bool = False,
+    is_supported: bool = False,
 ) -> Flow[Grouping]:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
 
     Where the mappings may not be read, the request is used unchecked, and nothing is recorded.
 
+    Args:
+        context:
+            What the client object knows.
+        resolved:
+            The indices.
+        request:
+            What the caller asks for.
+        record:
+            Whether to record it.
+        may_differ:
+            For an operation that writes nothing: whether the request may differ from what is recorded.
+        regroup:
+            Whether to begin, or to continue, a change to what is requested. :func:`finish_regrouping` ends it.
+        is_supported:
+            Whether the operation compares texts, keywords and dates.
+
     Raises:
         InvalidInputError: If the index, or one of several, is grouped otherwise than *request* says.
-        MappingError: If the group fields, or the field that decides the order, are not mapped as they must be.
+        MappingError: If the group fields, or a field that the grouping reads, are not mapped as they must be; or if a
+            change of the grouping has begun.
     """
     settings = agree(resolved, context)
     for name in resolved.each:
         _check_fields(name, resolved.mappings[name], context.prefix)
-    recorded = {name: grouping for name, own in resolved.each.items() if (grouping := Grouping.read(own)) is not None}
-    if len(set(recorded.values())) > 1:
-        raise InvalidInputError(f"indices {', '.join(recorded)} are grouped by different rules: name one of them")
-    base = resolved.each[next(iter(recorded))] if recorded else settings
-    grouping = choose_grouping(base, request)
-    order_kind(resolved, grouping)
+    if not may_differ and not regroup:
+        refuse_regrouping(resolved.each)
+    base = _find_base(resolved.each, settings)
+    has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
+    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
+    if not is_supported:
+        refuse_unsupported(grouping)
+    field_kinds(resolved, grouping)
     if record:
         for name, own in resolved.each.items():
-            if name not in recorded and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
-                new = replace(own, extra=grouping.put(own.extra))
-                yield from _record(context, name, resolved.mappings[name], new)
+            extra = _extra(own, grouping)
+            if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
+                yield from _record(context, name, resolved.mappings[name], replace(own, extra=extra))
     return grouping
+
+
+def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
+    """Return *settings* with the grouping that all grouped indices have, or will have."""
+    changes = {change.new for own in each.values() if (change := Regrouping.read(own)) is not None}
+    # An index that a change has not reached yet follows the others.
+    found = changes or {grouping for own in each.values() if (grouping := Grouping.read(own)) is not None}
+    if len(found) > 1:
+        raise InvalidInputError(f"indices {', '.join(each)} are grouped by different rules: name one of them")
+    return replace(settings, extra=next(iter(found)).put(settings.extra)) if found else settings
+
+
+def _extra(own: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
+    """Return what an index with the settings *own* is to record, so that it has *grouping*; ``None`` for no change."""
+    change, recorded = Regrouping.read(own), Grouping.read(own)
+    if change is None and recorded is None:
+        return grouping.put(own.extra)
+    if change is None and recorded == grouping:
+        return None
+    if change is not None and change.new == grouping:
+        return None
+    return Regrouping(recorded, grouping).put(own.extra)
+
+
+def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
+    """
+    Refuse indices whose grouping is being changed: their documents have groups of two rules.
+
+    Raises:
+        MappingError: If a change has begun and is not done.
+    """
+    for name, own in each.items():
+        change = Regrouping.read(own)
+        if change is not None:
+            raise MappingError(
+                f"the grouping of index {name!r} is being changed {change}: finish that with reconcile(regroup=True)"
+            )
+
+
+def check_known(context: Context, index: Index, grouping: Grouping) -> None:
+    """
+    Refuse to go on writing groups if the grouping of *index* is known not to be *grouping* any more.
+
+    Raises:
+        MappingError: If it was changed, or a change has begun.
+    """
+    known = context.recall(index)
+    _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
+
+
+def check_recorded(context: Context, index: Index, grouping: Grouping, *, regroup: bool) -> Flow[None]:
+    """
+    Refuse to go on writing groups if *grouping* is not what the mappings of *index* record now. Costs one request.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is grouped.
+        grouping:
+            The grouping that is written.
+        regroup:
+            Whether a change to it has begun.
+
+    Raises:
+        MappingError: If it was changed, or another change has begun.
+    """
+    _compare((yield from resolve_index(context, index)), grouping, regroup=regroup)
+
+
+def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
+    if not regroup:
+        refuse_regrouping(resolved.each)
+    for name, own in resolved.each.items():
+        recorded = target_of(own)
+        if recorded is not None and recorded != grouping:
+            raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
+
+
+def finish_regrouping(context: Context, resolved: Resolved) -> Flow[None]:
+    """
+    Record the new grouping of the *resolved* indices whose documents are all rewritten.
+
+    Args:
+        context:
+            What the client object knows.
+        resolved:
+            The indices, with their mappings as they are now.
+    """
+    for name, own in resolved.each.items():
+        change = Regrouping.read(own)
+        if change is not None:
+            done = replace(own, extra=change.finish(own.extra))
+            yield from _record(context, name, resolved.mappings[name], done)
 
 
 def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> Flow[None]:
@@ -72,29 +209,72 @@ def _check_fields(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
         )
 
 
-def order_kind(resolved: Resolved, grouping: Grouping) -> str | None:
+def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
     """
-    Return ``"date"`` or ``"number"`` for the field that decides the canonical order; ``None`` where none does.
+    Return what each field that *grouping* reads is, by its name: a date, a number or a keyword.
 
     Raises:
-        MappingError: If an index does not map the field as a date or a number, or two indices differ in that.
+        MappingError: If an index does not map a field as it must be, or two indices differ in that.
     """
-    if grouping.field is None:
-        return None
-    kinds = {name: _field_kind(name, resolved.mappings[name], grouping.field) for name in resolved.each}
-    if len(set(kinds.values())) > 1:
-        raise MappingError(f"field {grouping.field!r} is a date in one index and a number in another: {kinds}")
-    return next(iter(kinds.values()), None)
+    kinds: dict[str, FieldKind] = {}
+    for field, allowed, use in _uses(grouping):
+        found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.each}
+        if len(set(found.values())) > 1:
+            raise MappingError(f"field {field!r} is a date in one index and a number in another: {found}")
+        if found:
+            kinds[field] = next(iter(found.values()))
+    return kinds
 
 
-def _field_kind(name: str, mapping: Mapping[str, Any], field: str) -> str:
+def _uses(grouping: Grouping) -> Iterator[tuple[str, tuple[FieldKind, ...], str]]:
+    """Yield each field that *grouping* reads, what it may be, and what it decides."""
+    for key in grouping.keys:
+        if key.kind == "preference":
+            yield key.field, ("keyword",), "be preferred by its values"
+        elif key.kind == "field":
+            yield key.field, ("date", "number"), "decide which document is canonical"
+    if grouping.per is not None:
+        yield grouping.per, ("keyword",), "keep documents apart (per)"
+    if grouping.within is not None:
+        yield grouping.within.field, ("date",), "limit how far documents are apart (within)"
+
+
+def _field_kind(
+    name: str, mapping: Mapping[str, Any], field: str, allowed: tuple[FieldKind, ...], use: str
+) -> FieldKind:
+    node = find_field(mapping, field)
+    found = node.get("type")
+    kind = _KINDS.get(found) if isinstance(found, str) else None
+    if kind is None or kind not in allowed or (kind == "keyword" and not _is_plain(node)):
+        shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
+        raise MappingError(
+            f"field {field!r} of index {name!r} is mapped as {shown}: only a {' or a '.join(allowed)} can {use}"
+        )
+    return kind
+
+
+def _is_plain(node: Mapping[str, Any]) -> bool:
+    """Return whether a keyword field has the values that stand in the document."""
+    return not node.get("normalizer") and node.get("null_value") is None and node.get("doc_values") is not False
+
+
+def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """
+    Return how *mapping* maps *field*, a path that may end with the name of a multi-field; empty where it does not.
+    """
     node: Mapping[str, Any] = mapping
     for part in field.split("."):
-        node = (node.get("properties") or {}).get(part) or {}
-    found = node.get("type")
-    if found not in _DATES + _NUMBERS:
-        raise MappingError(
-            f"field {field!r} of index {name!r} is mapped as {found!r}: only a date or a number can decide which "
-            "document is canonical"
-        )
-    return "date" if found in _DATES else "number"
+        below = node.get("properties") or node.get("fields") or {}
+        node = below.get(part) or {}
+    return node
+
+
+def refuse_unsupported(grouping: Grouping) -> None:
+    """
+    Refuse a grouping that not every flow applies yet.
+
+    Raises:
+        InvalidInputError: If more than the distance decides about neighbours.
+    """
+    if not grouping.is_by_distance_alone:
+        raise InvalidInputError("verify, preset, per and within are not supported here yet: pass verify=False")
