@@ -13,18 +13,11 @@ from es_simhash.index.mapping import mapping_update
 from es_simhash.index.marker import is_marked, marker_name, retired_markers
 from es_simhash.index.meta import read_settings
 from tests.flows.by_hand import ServerError
+from tests.flows.fake_server import unmarked
 
 OTHER = "shingles-1"
 SEARCH = Call("search", {"index": "i", "body": {}})
 MANY = Call("msearch", {"body": [{"index": "i"}, {}, {"index": "i"}, {}]})
-
-
-def unmarked(**options):
-    """Return the mapping of an index that was made before there were markers."""
-    mapping = build_mapping(**options)
-    properties = mapping["properties"]["simhash"]["properties"]
-    del properties[marker_name(read_settings(mapping))]
-    return mapping
 
 
 def sorts_by(body, mapping):
