@@ -34,6 +34,7 @@ FaultKind = Literal[
     "template",
     "not_verified",
     "regrouping",
+    "no_marker",
 ]
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -86,6 +87,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "regrouping": (
         "the grouping is being changed {found}",
         "finish that with reconcile(regroup=True)",
+    ),
+    "no_marker": (
+        "the mapping has no marker of its settings, so lookups read the mapping again and again",
+        "add it with put_mapping, which changes no document",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",
