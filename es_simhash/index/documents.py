@@ -13,7 +13,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, fingerprint_fields, without_fingerprint
 
-__all__ = ["carries", "document_fields", "read_text", "with_fields"]
+__all__ = ["carries", "document_fields", "read_text", "values_at", "with_fields"]
 
 
 def document_fields(
@@ -46,6 +46,13 @@ def document_fields(
     return fingerprint_fields(found, prefix=prefix, value=value)
 
 
+def values_at(document: Mapping[str, Any], field: str) -> Iterator[Any]:
+    """
+    Yield every value of *field*, which may be a path, in *document*, in order.
+    """
+    yield from _values(document, field.split("."))
+
+
 def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
     """Yield what stands at *path* below *node*: keys may be dotted, and lists are walked in order."""
     if isinstance(node, (list, tuple)):
@@ -74,7 +81,7 @@ def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
     """
     parts = []
     for name in fields:
-        for value in _values(document, name.split(".")):
+        for value in values_at(document, name):
             if isinstance(value, str):
                 parts.append(value)
             elif value is not None:
