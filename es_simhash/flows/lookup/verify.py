@@ -20,7 +20,7 @@ from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.rescore import NearDup, NearDups, document_key
-from es_simhash.index.similarity import check_bound, compare_shingles, shingle_set
+from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
 
 __all__ = [
     "DEFAULT_SIMILARITY",
@@ -282,15 +282,16 @@ class _Compared:
 
 
 def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
-    shingles = {key: shingle_set(text) for key, text in compared.found.texts.items()}
+    known = compared.found.texts
+    shingles = dict(zip(known, shingle_sets(list(known.values())), strict=True))
     current = compared.current_fingerprints()
     answers = []
-    for answer, text in zip(found, texts, strict=True):
-        asked = shingle_set(text) if len(answer) else None
+    wanted = shingle_sets([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
+    for answer, asked in zip(found, wanted, strict=True):
         kept: list[NearDup] = []
         missing: list[tuple[NearDup, NoText]] = []
         for each in answer:
-            if each.key not in shingles or asked is None:
+            if each.key not in shingles:
                 missing.append((each, compared.found.missing[each.key]))
                 kept.append(each)
                 continue
