@@ -6,41 +6,108 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.index.grouping.rule import RULES
+from es_simhash.index.presets import PRESETS
 
-__all__ = ["grouping"]
+__all__ = ["grouping", "verification"]
 
 _T = TypeVar("_T")
 
 
+def verification(command: Callable[..., _T]) -> Callable[..., _T]:
+    """
+    Add ``--preset``, ``--verify``, ``--no-verify`` and ``--max-distance``.
+
+    The command gets the arguments ``preset``, ``verify`` and ``max_distance`` of the client's methods.
+    """
+
+    @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
+    @click.option(
+        "--verify",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Near-duplicates are only documents whose texts share this part of their shingles.",
+    )
+    @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
+    @options.max_distance
+    @wraps(command)
+    def with_verification(*, verify: float | None, no_verify: bool, **rest: Any) -> _T:
+        if no_verify and verify is not None:
+            raise click.UsageError("pass --verify or --no-verify, not both")
+        return command(verify=False if no_verify else verify, **rest)
+
+    return with_verification
+
+
 def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
     """
-    Add ``--max-distance``, ``--rule`` and ``--canonical``.
+    Add the options that say how documents are grouped.
 
     The command gets them as ``grouping``: the arguments that the methods of the client take, ``None`` for an option
     that is not given.
     """
 
-    @options.max_distance
+    @verification
     @click.option(
         "--rule",
         type=click.Choice(RULES),
-        help="star: each duplicate is within the distance of its canonical; connected: chains of near-duplicates "
-        "make one group. Default: what the index records, else star.",
+        help="star: each duplicate is a near-duplicate of its canonical; connected: chains of near-duplicates make "
+        "one group. Default: what the index records, else star.",
     )
     @click.option(
         "--canonical",
         metavar="ORDER",
+        multiple=True,
         help="Which document stands for its group: id (the smallest), longest, a date or number FIELD (the earliest), "
-        "or -FIELD (the latest). Default: what the index records, else id.",
+        "-FIELD (the latest), or FIELD:VALUE>VALUE>* (preferred values of a keyword). Repeatable; the first decides, "
+        "then the next. Default: what the index records, else id.",
+    )
+    @click.option(
+        "--per",
+        metavar="FIELD",
+        help="Near-duplicates have the same value of this keyword field. An empty FIELD means no such condition.",
+    )
+    @click.option(
+        "--within",
+        metavar="FIELD:SPAN",
+        help="The dates of near-duplicates differ by at most SPAN, as in published:7d. An empty value means no such "
+        "condition.",
     )
     @wraps(command)
-    def with_grouping(*, max_distance: int | None, rule: str | None, canonical: str | None, **rest: Any) -> _T:
-        return command(grouping={"max_distance": max_distance, "rule": rule, "canonical": canonical}, **rest)
+    def with_grouping(
+        *,
+        preset: str | None,
+        verify: float | None,
+        max_distance: int | None,
+        rule: str | None,
+        canonical: tuple[str, ...],
+        per: str | None,
+        within: str | None,
+        **rest: Any,
+    ) -> _T:
+        given = {
+            "preset": preset,
+            "verify": verify,
+            "max_distance": max_distance,
+            "rule": rule,
+            "canonical": list(canonical) or None,
+            "per": False if per == "" else per,
+            "within": _parse_within(within),
+        }
+        return command(grouping=given, **rest)
 
     return with_grouping
+
+
+def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:
+    if not text:
+        return None if text is None else False
+    field, colon, span = text.rpartition(":")
+    if not colon:
+        raise click.BadParameter(f"{text!r} is not FIELD:SPAN, as in published:7d", param_hint="--within")
+    return field, span

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
     Shingles = NDArray[np.uint64]
 
-__all__ = ["Similarity", "check_bound", "compare_pairs", "compare_shingles", "compare_texts", "shingle_set", "shingle_sets"]
+__all__ = [
+    "Similarity",
+    "check_bound",
+    "compare_pairs",
+    "compare_shingles",
+    "compare_texts",
+    "shingle_set",
+    "shingle_sets",
+]
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15

@@ -6,6 +6,7 @@ from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
 from es_simhash.index.fields import group_fields
+from es_simhash.index.grouping.rule import GroupingRequest
 from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out, closed_all, failures, is_harmless, is_passing
 from tests.flows.fake_server import INDEX, FakeServer
 
@@ -32,7 +33,8 @@ def filled():
 
 def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
-    flow = ingest(Context(), INDEX, given, IngestOptions(**way), sizes=IngestSizes(documents=2))
+    options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(rule=way.get("rule")))
+    flow = ingest(Context(), INDEX, given, options, sizes=IngestSizes(documents=2))
     return carry_out(flow, store, **trouble)
 
 

@@ -6,9 +6,10 @@ from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import stream, stream_async
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
+from es_simhash.index.grouping.rule import GroupingRequest
 
 
-def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000, on_duplicate="tag", **options):
+def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000, on_duplicate="tag", **grouping):
     """
     Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch.
     """
@@ -16,7 +17,7 @@ def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000
         Context(clock=time.monotonic),
         index,
         documents,
-        IngestOptions(on_duplicate=on_duplicate, **options),
+        IngestOptions(on_duplicate=on_duplicate, grouping=GroupingRequest(**grouping)),
         sizes=IngestSizes(documents=batch, in_flight=in_flight),
     )
     dialect = find_dialect(client, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.client.base import SyncBase
 from es_simhash.flows.context import Index
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
-    from es_simhash.index.grouping.rule import Rule
+    from es_simhash.index.grouping.order import Canonical
+    from es_simhash.index.grouping.rule import Rule, Verified
+    from es_simhash.index.presets import Preset
 
 __all__ = ["GroupingMethods"]
 
@@ -78,9 +80,13 @@ class GroupingMethods(SyncBase):
         *,
         text_field: str | Sequence[str] | None = None,
         on_duplicate: OnDuplicate | None = "tag",
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
-        canonical: str | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
         id_from: IngestIdFrom = None,
         on_partial: OnPartial = "clear",
         workers: int | None = None,
@@ -106,15 +112,27 @@ class GroupingMethods(SyncBase):
                 write it as the canonical, and tag those it duplicates. A function, given the new document and a
                 :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
                 clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+            preset:
+                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity that were measured
+                together. An explicit max_distance or verify overrides the preset.
+            verify:
+                Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
+                preset, else .8; ``False`` to go by distance alone. By default what the index records.
             max_distance:
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
-                3. The first ingest that groups records it, the rule and the canonical order in the mapping.
+                3. The first ingest that groups records these settings in the mapping.
             rule:
-                ``"star"``, the default: each duplicate is within max_distance of its canonical. ``"connected"``:
-                chains count.
+                ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
+                count.
             canonical:
-                Which document :meth:`reconcile` prefers as canonical: ``"id"`` (the smallest, the default), a date or
-                number field (the earliest or smallest; ``"-field"`` for the latest), or ``"longest"``.
+                Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
+                the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
+                ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+            per:
+                A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
+            within:
+                A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
+                that are duplicates of each other. ``False`` for none.
             id_from:
                 ``"content"`` makes the id of a document that has none from its content, so that the same document
                 written again adds nothing; by default the id is random.
@@ -128,13 +146,13 @@ class GroupingMethods(SyncBase):
                 if the index is grouped by another rule or distance.
         """
         from es_simhash.flows.grouping.ingest import IngestOptions, ingest
+        from es_simhash.index.grouping.rule import GroupingRequest
 
+        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = IngestOptions(
             text_field=text_field,
             on_duplicate=on_duplicate,
-            max_distance=max_distance,
-            rule=rule,
-            canonical=canonical,
+            grouping=request,
             id_from=id_from,
             on_partial=on_partial,
             workers=workers,
@@ -146,9 +164,13 @@ class GroupingMethods(SyncBase):
         index: Index,
         *,
         since: str | datetime | None = None,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
-        canonical: str | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
     ) -> Reconciled:
         """
@@ -163,11 +185,19 @@ class GroupingMethods(SyncBase):
             since:
                 Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
                 deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
+            preset:
+                As for :meth:`ingest`.
+            verify:
+                As for :meth:`ingest`.
             max_distance:
                 As for :meth:`ingest`.
             rule:
                 As for :meth:`ingest`.
             canonical:
+                As for :meth:`ingest`.
+            per:
+                As for :meth:`ingest`.
+            within:
                 As for :meth:`ingest`.
             dry_run:
                 Only count what would be changed.
@@ -179,7 +209,7 @@ class GroupingMethods(SyncBase):
         from es_simhash.flows.grouping.reconcile import check_moment, reconcile
         from es_simhash.index.grouping.rule import GroupingRequest
 
-        request = GroupingRequest(rule=rule, max_distance=max_distance, canonical=canonical)
+        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
         return self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run))
 
@@ -226,9 +256,13 @@ class GroupingMethods(SyncBase):
         *,
         action: Action = "tag",
         dry_run: bool = True,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
-        canonical: str | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
     ) -> Generator[Deduped, None, None]:
         """
         Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
@@ -243,15 +277,23 @@ class GroupingMethods(SyncBase):
                 ``"tag"``, as :meth:`reconcile`, or ``"delete"``.
             dry_run:
                 Change nothing, and yield what would be done.
+            preset:
+                As for :meth:`reconcile`.
+            verify:
+                As for :meth:`reconcile`.
             max_distance:
                 As for :meth:`reconcile`.
             rule:
                 As for :meth:`reconcile`.
             canonical:
                 As for :meth:`reconcile`.
+            per:
+                As for :meth:`reconcile`.
+            within:
+                As for :meth:`reconcile`.
         """
         from es_simhash.flows.grouping.dedupe import dedupe
         from es_simhash.index.grouping.rule import GroupingRequest
 
-        request = GroupingRequest(rule=rule, max_distance=max_distance, canonical=canonical)
+        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         return self._stream(dedupe(self._context, index, action, request, dry_run=dry_run))

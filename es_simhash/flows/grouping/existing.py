@@ -142,8 +142,8 @@ class Existing:
 
     Attributes:
         near:
-            For each fingerprint looked up, the documents within max_distance of it in the order in which they are preferred: the one
-            that was grouped first comes first.
+            For each fingerprint looked up, the documents within max_distance of it in the order in which they are
+            preferred: the one that was grouped first comes first.
         canonicals:
             Fingerprints of canonicals that are not near themselves, by id; only for ``connected``.
         gaps:

@@ -31,7 +31,7 @@ from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
-from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.grouping.rule import Grouping
 
 __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
 
@@ -57,15 +57,17 @@ def ingest(
         grouper: _Grouper | None = None
         if options.on_duplicate is not None:
             default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
-            request = GroupingRequest(options.rule, options.max_distance, options.canonical, default_order)
-            grouping = yield from settle_grouping(context, resolved, request)
+            request = replace(options.grouping, default_order=default_order)
+            grouping = yield from settle_grouping(context, resolved, request, is_supported=True)
             source.reader = make_reader(grouping, resolved.mappings.values(), source.text_fields)
             lookup = ExistingLookup(
                 context,
                 index,
                 settings=settings,
                 grouping=grouping,
-                text_fields=TextFields({name: own.text_fields for name, own in resolved.each.items()}, source.text_fields),
+                text_fields=TextFields(
+                    {name: own.text_fields for name, own in resolved.each.items()}, source.text_fields
+                ),
                 with_source=callable(options.on_duplicate),
             )
             decider = Decider(grouping, options.on_duplicate)
@@ -140,9 +142,7 @@ class _Grouper:
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(
-                self._index, settled, self._grouping, prefix=self._prefix, reader=self._reader
-            )
+            settled = yield from relink(self._index, settled, self._grouping, prefix=self._prefix, reader=self._reader)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
-from es_simhash.flows.grouping.settings import order_kind, settle_grouping
+from es_simhash.flows.grouping.settings import field_kinds, settle_grouping
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
@@ -100,8 +100,8 @@ def read_groups(
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
     text_fields = {name: own.text_fields for name, own in resolved.each.items()}
-    is_date = order_kind(resolved, grouping) == "date"
-    table = Table(context.prefix, grouping, is_date=is_date, text_fields=text_fields)
+    dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
+    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
     yield from refresh(index)
     if since is None:
         yield from read_all(context, index, table)
@@ -130,7 +130,7 @@ def reconcile(
     resolved = yield from resolve_index(context, index)
     if not dry_run:
         refuse_updates(resolved.mappings)
-    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run)
+    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run, may_differ=dry_run)
     changed = 0
     failures: list[Failure] = []
     for _ in range(ROUNDS):

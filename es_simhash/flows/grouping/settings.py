@@ -6,9 +6,9 @@ All writers of an index use the grouping that the first of them recorded. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Resolved
@@ -17,23 +17,37 @@ from es_simhash.flows.resolve import agree
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 
-__all__ = ["order_kind", "settle_grouping"]
+__all__ = ["FieldKind", "field_kinds", "find_field", "settle_grouping"]
 
-_DATES = ("date", "date_nanos")
+FieldKind = Literal["date", "number", "keyword"]
+
 _NUMBERS = ("long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float", "unsigned_long")
+_KINDS: dict[str, FieldKind] = {
+    "date": "date",
+    "date_nanos": "date",
+    "keyword": "keyword",
+    **dict.fromkeys(_NUMBERS, "number"),
+}
 
 
 def settle_grouping(
-    context: Context, resolved: Resolved, request: GroupingRequest, *, record: bool = True
+    context: Context,
+    resolved: Resolved,
+    request: GroupingRequest,
+    *,
+    record: bool = True,
+    may_differ: bool = False,
+    is_supported: bool = False,
 ) -> Flow[Grouping]:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
 
-    Where the mappings may not be read, the request is used unchecked, and nothing is recorded.
+    Where the mappings may not be read, the request is used unchecked, and nothing is recorded. An operation that writes
+    nothing passes *may_differ*: then the request may ask for something else than what is recorded.
 
     Raises:
         InvalidInputError: If the index, or one of several, is grouped otherwise than *request* says.
-        MappingError: If the group fields, or the field that decides the order, are not mapped as they must be.
+        MappingError: If the group fields, or a field that the grouping reads, are not mapped as they must be.
     """
     settings = agree(resolved, context)
     for name in resolved.each:
@@ -42,8 +56,11 @@ def settle_grouping(
     if len(set(recorded.values())) > 1:
         raise InvalidInputError(f"indices {', '.join(recorded)} are grouped by different rules: name one of them")
     base = resolved.each[next(iter(recorded))] if recorded else settings
-    grouping = choose_grouping(base, request)
-    order_kind(resolved, grouping)
+    has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
+    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ)
+    if not is_supported:
+        refuse_unsupported(grouping)
+    field_kinds(resolved, grouping)
     if record:
         for name, own in resolved.each.items():
             if name not in recorded and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
@@ -72,29 +89,72 @@ def _check_fields(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
         )
 
 
-def order_kind(resolved: Resolved, grouping: Grouping) -> str | None:
+def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
     """
-    Return ``"date"`` or ``"number"`` for the field that decides the canonical order; ``None`` where none does.
+    Return what each field that *grouping* reads is, by its name: a date, a number or a keyword.
 
     Raises:
-        MappingError: If an index does not map the field as a date or a number, or two indices differ in that.
+        MappingError: If an index does not map a field as it must be, or two indices differ in that.
     """
-    if grouping.field is None:
-        return None
-    kinds = {name: _field_kind(name, resolved.mappings[name], grouping.field) for name in resolved.each}
-    if len(set(kinds.values())) > 1:
-        raise MappingError(f"field {grouping.field!r} is a date in one index and a number in another: {kinds}")
-    return next(iter(kinds.values()), None)
+    kinds: dict[str, FieldKind] = {}
+    for field, allowed, use in _uses(grouping):
+        found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.each}
+        if len(set(found.values())) > 1:
+            raise MappingError(f"field {field!r} is a date in one index and a number in another: {found}")
+        if found:
+            kinds[field] = next(iter(found.values()))
+    return kinds
 
 
-def _field_kind(name: str, mapping: Mapping[str, Any], field: str) -> str:
+def _uses(grouping: Grouping) -> Iterator[tuple[str, tuple[FieldKind, ...], str]]:
+    """Yield each field that *grouping* reads, what it may be, and what it decides."""
+    for key in grouping.keys:
+        if key.kind == "preference":
+            yield key.field, ("keyword",), "be preferred by its values"
+        elif key.kind == "field":
+            yield key.field, ("date", "number"), "decide which document is canonical"
+    if grouping.per is not None:
+        yield grouping.per, ("keyword",), "keep documents apart (per)"
+    if grouping.within is not None:
+        yield grouping.within.field, ("date",), "limit how far documents are apart (within)"
+
+
+def _field_kind(
+    name: str, mapping: Mapping[str, Any], field: str, allowed: tuple[FieldKind, ...], use: str
+) -> FieldKind:
+    node = find_field(mapping, field)
+    found = node.get("type")
+    kind = _KINDS.get(found) if isinstance(found, str) else None
+    if kind is None or kind not in allowed or (kind == "keyword" and not _is_plain(node)):
+        shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
+        raise MappingError(
+            f"field {field!r} of index {name!r} is mapped as {shown}: only a {' or a '.join(allowed)} can {use}"
+        )
+    return kind
+
+
+def _is_plain(node: Mapping[str, Any]) -> bool:
+    """Return whether a keyword field has the values that stand in the document."""
+    return not node.get("normalizer") and node.get("null_value") is None and node.get("doc_values") is not False
+
+
+def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """
+    Return how *mapping* maps *field*, a path that may end with the name of a multi-field; empty where it does not.
+    """
     node: Mapping[str, Any] = mapping
     for part in field.split("."):
-        node = (node.get("properties") or {}).get(part) or {}
-    found = node.get("type")
-    if found not in _DATES + _NUMBERS:
-        raise MappingError(
-            f"field {field!r} of index {name!r} is mapped as {found!r}: only a date or a number can decide which "
-            "document is canonical"
-        )
-    return "date" if found in _DATES else "number"
+        below = node.get("properties") or node.get("fields") or {}
+        node = below.get(part) or {}
+    return node
+
+
+def refuse_unsupported(grouping: Grouping) -> None:
+    """
+    Refuse a grouping that not every flow applies yet.
+
+    Raises:
+        InvalidInputError: If more than the distance decides about neighbours.
+    """
+    if not grouping.is_by_distance_alone:
+        raise InvalidInputError("verify, preset, per and within are not supported here yet: pass verify=False")

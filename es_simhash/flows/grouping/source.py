@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -15,8 +15,8 @@ from es_simhash.flows.transfer.bulk import to_operation
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
-from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.grouping.read_content import ContentReader
+from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.ingest_helper import with_fingerprints
@@ -38,9 +38,7 @@ class IngestOptions:
 
     text_field: str | Sequence[str] | None = None
     on_duplicate: OnDuplicate | None = None
-    max_distance: int | None = None
-    rule: Rule | None = None
-    canonical: str | None = None
+    grouping: GroupingRequest = field(default_factory=GroupingRequest)
     id_from: IdFrom = None
     on_partial: OnPartial = "clear"
     workers: int | None = None

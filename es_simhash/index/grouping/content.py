@@ -67,7 +67,7 @@ class Content:
             Why it cannot be compared; ``None`` where it can.
     """
 
-    __slots__ = ("digest", "_shingles", "_text", "moment", "per", "unread")
+    __slots__ = ("_shingles", "_text", "digest", "moment", "per", "unread")
 
     def __init__(
         self,
@@ -103,9 +103,11 @@ class Content:
 
     def shingles(self) -> Shingles:
         """Return the shingles of its text."""
-        if self._shingles is None:
-            self.put_shingles(shingle_set(self._text or ""))
-        return self._shingles  # type: ignore[return-value] -- put_shingles sets it
+        found = self._shingles
+        if found is None:
+            found = shingle_set(self._text or "")
+            self.put_shingles(found)
+        return found
 
     def put_shingles(self, shingles: Shingles) -> None:
         """Take *shingles* as those of its text, and let go of the text."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import GROUPED, group_fields, without_fingerprint
-from es_simhash.index.grouping.decide import Decision, Draft
 from es_simhash.index.grouping.content import Content
+from es_simhash.index.grouping.decide import Decision, Draft
 from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.operations import Operation, Outcome
 

@@ -1,26 +1,46 @@
 """
-How an index is grouped: rule, distance and canonical order, as its ``_meta`` records them.
+How an index is grouped: rule, distance, verification and canonical order, as its ``_meta`` records them.
 
-Plain values, checked; read and written by every flow that groups, so that all writers of an index agree.
+Plain values, checked; read and written by every flow that groups, so that all writers of an index agree. What makes two
+documents neighbours is defined by :class:`Grouping`; the rules are in ``assign``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.hashing import get_scheme
+from es_simhash.index.grouping.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
+from es_simhash.index.grouping.within import Within, parse_within
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.index.presets import Preset, get_preset
+from es_simhash.index.similarity import check_bound
 
-__all__ = ["BY_ID", "LONGEST", "Grouping", "GroupingRequest", "Rule", "choose_grouping"]
+__all__ = [
+    "BY_ID",
+    "DEFAULT_SIMILARITY",
+    "LONGEST",
+    "RULES",
+    "Grouping",
+    "GroupingRequest",
+    "Rule",
+    "Verified",
+    "choose_grouping",
+]
 
 Rule = Literal["star", "connected"]
 RULES: tuple[str, ...] = get_args(Rule)
+Verified: TypeAlias = bool | float
+"""What a caller gives as ``verify``: ``True``, ``False``, or the smallest similarity of neighbours."""
 
-BY_ID = "id"
-LONGEST = "longest"
+DEFAULT_SIMILARITY = 0.8
+# Whether an index that records its text fields is grouped by texts where nothing else is asked for or recorded.
+# SWITCH: False until every flow that groups compares texts; refuse_unsupported in flows.grouping.settings goes with it.
+VERIFIES_BY_DEFAULT = False
 _KEY = "grouping"
 
 
@@ -29,15 +49,24 @@ class Grouping:
     """
     How the documents of an index are grouped.
 
+    Two documents are neighbours if their distance is at most max_distance, and, where these are given, both present
+    texts were read and their similarity is at least *similarity*, both have the same value of *per*, and both have
+    dates that are *within* a span.
+
     Attributes:
         rule:
-            ``"star"``: every member is within max_distance of its canonical. ``"connected"``: chains count.
+            ``"star"``: every member is a neighbour of its canonical. ``"connected"``: chains count.
         max_distance:
-            Largest distance between documents that are neighbours, in bits, inclusive.
+            Largest distance between neighbours, in bits, inclusive.
         order:
-            Which document is preferred as canonical: ``"id"`` (the smallest, by code points), the name of a date or
-            number field (the earliest or smallest first; ``"-field"`` for the latest or largest), or ``"longest"``
-            (the longest text). The id decides among equal documents, and among documents without the field.
+            Which document is preferred as canonical: keys as :func:`~es_simhash.index.grouping.order.parse_key` reads
+            them. The id decides among documents that are equal by all of them.
+        similarity:
+            Smallest shingle Jaccard similarity of the texts of neighbours; ``None``: texts are not compared.
+        per:
+            A keyword field: only documents with the same value are neighbours; ``None`` for no such condition.
+        within:
+            A date field and a span; ``None`` for no such condition.
 
     Raises:
         TypeError: If an attribute has the wrong type.
@@ -46,34 +75,78 @@ class Grouping:
 
     rule: Rule = "star"
     max_distance: int = DEFAULT_MAX_DISTANCE
-    order: str = BY_ID
+    order: tuple[str, ...] = (BY_ID,)
+    similarity: float | None = None
+    per: str | None = None
+    within: Within | None = None
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise InvalidInputError(f"rule {shorten(self.rule)} is not known: give 'star' or 'connected'")
         check_max_distance(self.max_distance)
-        if not isinstance(self.order, str):
-            raise TypeError(f"canonical must be a string, not {type(self.order).__name__}")
-        if not self.order.removeprefix("-"):
-            raise InvalidInputError("canonical names no order: give 'id', 'longest', a field, or '-field'")
+        object.__setattr__(self, "order", check_order(self.order))
+        if self.similarity is not None:
+            object.__setattr__(self, "similarity", check_bound(self.similarity))
+        if self.per is not None and not isinstance(self.per, str):
+            raise TypeError(f"per must be the name of a field, not {type(self.per).__name__}")
+        if self.per == "":
+            raise InvalidInputError("per names no field: give a keyword field")
+        if self.within is not None:
+            object.__setattr__(self, "within", parse_within(self.within))
 
     def __str__(self) -> str:
         """Return the grouping as words, for messages."""
-        return f"rule {self.rule}, max_distance {self.max_distance} and canonical {self.order}"
+        texts = "texts not compared" if self.similarity is None else f"similarity {self.similarity:g}"
+        more = [f"per {self.per}"] if self.per else []
+        more += [f"within {self.within}"] if self.within else []
+        limits = ", ".join([f"max_distance {self.max_distance}", texts, *more])
+        return f"rule {self.rule}, {limits} and canonical {', '.join(self.order)}"
 
     @property
-    def field(self) -> str | None:
-        """The field that decides the order; ``None`` where another thing does."""
-        return None if self.order in (BY_ID, LONGEST) else self.order.removeprefix("-")
+    def keys(self) -> tuple[OrderKey, ...]:
+        """The keys of the order that compare something else than the id."""
+        return tuple(parse_key(each) for each in self.order if each != BY_ID)
 
     @property
-    def is_descending(self) -> bool:
-        """Whether the latest or largest comes first."""
-        return self.order.startswith("-")
+    def is_by_distance_alone(self) -> bool:
+        """Whether nothing but the distance decides which documents are neighbours."""
+        return self.similarity is None and self.per is None and self.within is None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values that stand in ``_meta``."""
-        return {"rule": self.rule, "max_distance": self.max_distance, "canonical": self.order}
+        return {
+            "rule": self.rule,
+            "max_distance": self.max_distance,
+            "canonical": list(self.order),
+            "similarity": self.similarity,
+            **({} if self.per is None else {"per": self.per}),
+            **({} if self.within is None else {"within": self.within.to_list()}),
+        }
+
+    @classmethod
+    def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
+        """
+        Return the grouping that :meth:`to_dict` wrote.
+
+        A record without ``similarity`` is one of an earlier version, which grouped by distance alone.
+
+        Raises:
+            MappingError: If the record is not one of ours.
+        """
+        try:
+            return cls(
+                recorded["rule"],
+                recorded["max_distance"],
+                recorded["canonical"],
+                recorded.get("similarity"),
+                recorded.get("per"),
+                recorded.get("within"),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise MappingError(
+                f"the grouping recorded in the mapping, {shorten(recorded)}, cannot be read ({error}): "
+                "it was written by another version of this library"
+            ) from error
 
     @classmethod
     def read(cls, settings: IndexSettings) -> Grouping | None:
@@ -84,15 +157,7 @@ class Grouping:
             MappingError: If the record is not one of ours.
         """
         recorded = (settings.extra or {}).get(_KEY)
-        if recorded is None:
-            return None
-        try:
-            return cls(recorded["rule"], recorded["max_distance"], recorded["canonical"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise MappingError(
-                f"the grouping recorded in the mapping, {shorten(recorded)}, cannot be read ({error}): "
-                "it was written by another version of this library"
-            ) from error
+        return None if recorded is None else cls.from_dict(recorded)
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return *extra* with this grouping in it."""
@@ -110,48 +175,126 @@ class GroupingRequest:
         max_distance:
             Largest distance in bits, inclusive.
         canonical:
-            The canonical order, as :class:`Grouping` has it.
+            The canonical order: a key or a list of keys, as :class:`Grouping` has it.
         default_order:
             The order where none is asked for or recorded.
+        preset:
+            A preset: its max_distance and similarity, where these are not given beside it.
+        verify:
+            ``True``: the similarity of the preset, else 0.8. A number: that similarity. ``False``: by distance alone.
+        per:
+            A keyword field; ``False`` for none.
+        within:
+            A date field and a span; ``False`` for none.
+
+    Raises:
+        TypeError: If an attribute has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
     """
 
     rule: Rule | None = None
     max_distance: int | None = None
-    canonical: str | None = None
+    canonical: Canonical | None = None
     default_order: str = BY_ID
+    preset: str | Preset | None = None
+    verify: Verified | None = None
+    per: str | Literal[False] | None = None
+    within: Within | Sequence[str] | Literal[False] | None = None
+
+    def __post_init__(self) -> None:
+        self.put_on(Grouping())  # refuses what cannot be used before a server is asked
+
+    @property
+    def asks_for_texts(self) -> bool:
+        """Whether texts are to be compared: by verify, or by the preset where verify is not given."""
+        return self.preset is not None if self.verify is None else self.verify is not False
+
+    def check_scheme(self, settings: IndexSettings) -> None:
+        """
+        Refuse a preset that was measured with another scheme than that of an index with *settings*.
+
+        Raises:
+            InvalidInputError: If the schemes differ.
+        """
+        if self.preset is None:
+            return
+        preset = get_preset(self.preset)
+        if get_scheme(preset.scheme) != settings.scheme:
+            raise InvalidInputError(
+                f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: "
+                "give max_distance and verify instead"
+            )
+
+    def put_on(self, grouping: Grouping) -> Grouping:
+        """Return *grouping* with everything that is asked for in its place."""
+        preset = None if self.preset is None else get_preset(self.preset)
+        changed: dict[str, Any] = {}
+        if self.rule is not None:
+            changed["rule"] = self.rule
+        if preset is not None:
+            changed |= {"max_distance": preset.max_distance, "similarity": preset.similarity}
+        if self.max_distance is not None:
+            changed["max_distance"] = self.max_distance
+        if self.verify is not None:
+            changed["similarity"] = _similarity(self.verify, preset)
+        if self.canonical is not None:
+            changed["order"] = self.canonical
+        if self.per is not None:
+            changed["per"] = None if self.per is False else self.per
+        if self.within is not None:
+            changed["within"] = None if self.within is False else self.within
+        return replace(grouping, **changed)
 
 
-def choose_grouping(settings: IndexSettings, request: GroupingRequest) -> Grouping:
+def _similarity(verify: Verified, preset: Preset | None) -> float | None:
+    if verify is False:
+        return None
+    if verify is True:
+        return DEFAULT_SIMILARITY if preset is None else preset.similarity
+    return check_bound(verify)
+
+
+def choose_grouping(
+    settings: IndexSettings, request: GroupingRequest, *, has_texts: bool | None = None, may_differ: bool = False
+) -> Grouping:
     """
     Return the grouping that applies: the recorded one, else the request completed by the defaults.
 
-    The default distance is the one that lookups in the index use, else 3.
+    The default distance is the one that lookups in the index use, else 3. By default texts are compared where the index
+    records its text fields, with similarity 0.8.
 
     Args:
         settings:
             What the index records.
         request:
             What the caller asks for.
+        has_texts:
+            Whether every index concerned records its text fields; by default whether *settings* have some.
+        may_differ:
+            Whether the request may ask for something else than what is recorded: for a dry run, which writes nothing,
+            and to group an index anew.
 
     Raises:
-        InvalidInputError: If the caller asks for something else than what is recorded.
+        InvalidInputError: If the caller asks for something else than what is recorded, for texts that are not known, or
+            for a preset of another scheme.
     """
+    has_texts = bool(settings.text_fields) if has_texts is None else has_texts
+    request.check_scheme(settings)
     recorded = Grouping.read(settings)
     if recorded is None:
-        distance = settings.max_distance if request.max_distance is None else request.max_distance
-        return Grouping(
-            request.rule or "star",
-            DEFAULT_MAX_DISTANCE if distance is None else distance,
-            request.canonical or request.default_order,
-        )
-    asked = Grouping(
-        request.rule or recorded.rule,
-        recorded.max_distance if request.max_distance is None else request.max_distance,
-        request.canonical or recorded.order,
-    )
-    if asked != recorded:
+        distance = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
+        similarity = DEFAULT_SIMILARITY if VERIFIES_BY_DEFAULT and has_texts else None
+        chosen = request.put_on(Grouping("star", distance, check_order(request.default_order), similarity))
+    else:
+        chosen = request.put_on(recorded)
+        if chosen != recorded and not may_differ:
+            raise InvalidInputError(
+                f"the index is grouped by {recorded}, not by {chosen}: leave these options out, change the grouping "
+                "with reconcile(regroup=True), or group by another rule under a second prefix"
+            )
+    if chosen.similarity is not None and not has_texts:
         raise InvalidInputError(
-            f"the index is grouped by {recorded}, not by {asked}: leave these options out, "
-            "or group by another rule under a second prefix"
+            "the index does not record which field has the text, so texts cannot be compared: record it with "
+            "put_mapping, or pass verify=False"
         )
-    return recorded
+    return chosen

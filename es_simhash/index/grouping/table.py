@@ -7,7 +7,7 @@ this module when they first need it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.grouping.assign import group_fingerprints
-from es_simhash.index.grouping.rule import LONGEST, Grouping
+from es_simhash.index.grouping.order import OrderKey
+from es_simhash.index.grouping.rule import Grouping
 
 __all__ = ["Groups", "Row", "Table"]
 
@@ -60,8 +61,8 @@ class Table:
         grouping:
             The rule; its order decides which column is kept in addition to fingerprint and id. ``None`` where the
             order of documents does not matter.
-        is_date:
-            Whether the field that decides the order is a date.
+        dates:
+            Which of the fields that the grouping reads are dates.
         text_fields:
             For the order ``"longest"``: fields of the text, by name of the index.
     """
@@ -71,22 +72,27 @@ class Table:
         prefix: str,
         grouping: Grouping | None = None,
         *,
-        is_date: bool = False,
+        dates: Collection[str] = (),
         text_fields: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._fields = Fields(prefix)
         self._grouping = grouping
-        self._is_date = is_date
+        self._dates = frozenset(dates)
+        self._keys = grouping.keys if grouping is not None else ()
         self._text_fields = dict(text_fields or {})
         self._names: dict[str, int] = {}
         self._routings: dict[int, str] = {}
         self._count = 0
         self._parts: list[tuple[Any, ...]] = []
-        if grouping is not None and grouping.order == LONGEST:
+        if self._needs_texts:
             self._check_text_fields()
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def _needs_texts(self) -> bool:
+        return any(key.kind == "longest" for key in self._keys)
 
     def _check_text_fields(self) -> None:
         unknown = [name for name, fields in self._text_fields.items() if not fields]
@@ -102,10 +108,9 @@ class Table:
         source: Any = False
         if self._grouping is not None:
             names += [self._fields.group, self._fields.duplicate_of, self._fields.distance]
-            if self._grouping.field is not None:
-                name = self._grouping.field
-                names.append({"field": name, "format": "epoch_millis"} if self._is_date else name)
-            if self._grouping.order == LONGEST:
+            for name in dict.fromkeys(key.field for key in self._keys if key.field):
+                names.append({"field": name, "format": "epoch_millis"} if name in self._dates else name)
+            if self._needs_texts:
                 source = sorted({name for fields in self._text_fields.values() for name in fields})
         return {"docvalue_fields": names, "_source": source}
 
@@ -125,7 +130,7 @@ class Table:
                     np.array([hit["_id"].encode() for hit in hits], np.bytes_),
                     np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
                     np.array([self._state(hit["fields"]) for hit in hits], np.int64),
-                    np.array([self._key(hit) for hit in hits], np.float64),
+                    *(np.array([self._rank(key, hit) for hit in hits], np.float64) for key in self._keys),
                 )
             )
 
@@ -138,16 +143,10 @@ class Table:
         )
         return hash((group, canonical, None if distance is None else int(distance)))
 
-    def _key(self, hit: Mapping[str, Any]) -> float:
-        if self._grouping is None:
-            return 0.0
-        if self._grouping.order == LONGEST:
+    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> float:
+        if key.kind == "longest":
             return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
-        values = hit["fields"].get(self._grouping.field) if self._grouping.field else [0]
-        if not values:
-            return float("inf")  # a document without the field comes last, in either direction
-        value = float(values[0])
-        return -value if self._grouping.is_descending else value
+        return key.rank(hit["fields"].get(key.field) or ())
 
     def _columns(self) -> tuple[NDArray[Any], ...]:
         if len(self._parts) > 1:
@@ -158,7 +157,7 @@ class Table:
                 np.empty(0, np.bytes_),
                 np.empty(0, np.int32),
                 np.empty(0, np.int64),
-                np.empty(0, np.float64),
+                *(np.empty(0, np.float64) for _ in self._keys),
             )
         return self._parts[0]
 
@@ -168,7 +167,7 @@ class Table:
 
     def row(self, place: int) -> Row:
         """Return the document at *place*."""
-        fingerprints, ids, indices, _, _ = self._columns()
+        fingerprints, ids, indices = self._columns()[:3]
         name = list(self._names)[indices[place]]
         return Row(ids[place].decode(), name, int(fingerprints[place]), self._routings.get(place))
 
@@ -176,11 +175,12 @@ class Table:
         """Return the groups that the rule makes of the documents."""
         if self._grouping is None:
             raise InvalidInputError("a table without a rule cannot be grouped")
-        fingerprints, ids, indices, states, keys = self._columns()
+        fingerprints, ids, indices, states, *ranks = self._columns()
         # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
-        ranks = {name: rank for rank, name in enumerate(sorted(self._names))}
-        names = np.array([ranks[name] for name in self._names], np.int32)
-        order = np.lexsort((names[indices], ids, keys))
+        places = {name: place for place, name in enumerate(sorted(self._names))}
+        names = np.array([places[name] for name in self._names], np.int32)
+        # The last key of a lexsort is the first that decides.
+        order = np.lexsort((names[indices], ids, *reversed(ranks)))
         grouped = group_fingerprints(fingerprints[order], self._grouping.max_distance, rule=self._grouping.rule)
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
