@@ -3,6 +3,7 @@ from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
 from .errors import (
     EmbeddedServerError,
+    GuardRailError,
     IncompleteSearchError,
     InvalidInputError,
     MappingError,
@@ -50,6 +51,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .review.review import review_html
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -59,6 +61,7 @@ __all__ = [
     "Deduped",
     "EmbeddedServerError",
     "Group",
+    "GuardRailError",
     "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
@@ -106,6 +109,7 @@ __all__ = [
     "make_plan",
     "plan_lookup",
     "rescore",
+    "review_html",
     "schemes",
     "simhash",
     "to_hex",

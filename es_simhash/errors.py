@@ -3,6 +3,7 @@ The errors of es_simhash, and nothing else.
 
     SimHashError                    never raised itself
     ├── InvalidInputError           also a ValueError: an argument that cannot be used
+    │   ├── GuardRailError          more documents would be removed than is allowed
     │   └── SchemeError             an unknown scheme, or one whose dictionary is missing or differs
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
     ├── MappingError                the index lacks our fields, or has them with the wrong type
@@ -22,6 +23,7 @@ from typing import Any
 
 __all__ = [
     "EmbeddedServerError",
+    "GuardRailError",
     "IncompleteSearchError",
     "InvalidInputError",
     "MappingError",
@@ -53,6 +55,20 @@ class InvalidInputError(SimHashError, ValueError):
     """
     An argument has the right type but a value that cannot be used.
     """
+
+
+class GuardRailError(InvalidInputError):
+    """
+    A removal would take a larger share of an index, or of the documents with one value of a field, than is allowed.
+
+    Attributes:
+        excess:
+            Each share that is too large, with its numbers.
+    """
+
+    def __init__(self, message: str, *, excess: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.excess = excess
 
 
 class SchemeError(InvalidInputError):

@@ -11,22 +11,28 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Final, overload
 
 from es_simhash.errors import InvalidInputError, WorkerError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
+from es_simhash.hashing.charikar import check_integer
 from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
 from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, Problem, prepare_action, with_id
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
 from es_simhash.index.meta import check_text_fields
 
-__all__ = ["with_fingerprints"]
+__all__ = ["PAUSE", "with_fingerprints"]
 
 logger = logging.getLogger("es_simhash")
 
 # A batch is what the hashing works on at once: enough for arrays to pay, few enough to keep in memory.
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 1_000_000
+
+PAUSE: Final = object()
+"""
+A mark among actions: nothing follows for now. The actions before it are finished, and the mark is handed on.
+"""
 
 
 @overload
@@ -41,6 +47,7 @@ def with_fingerprints(
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
     ahead: bool = ...,
+    batch: int = ...,
     id_from: IdFrom = ...,
 ) -> AsyncIterator[Any]: ...
 @overload
@@ -55,6 +62,7 @@ def with_fingerprints(
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
     ahead: bool = ...,
+    batch: int = ...,
     id_from: IdFrom = ...,
 ) -> Iterator[Any]: ...
 def with_fingerprints(
@@ -68,6 +76,7 @@ def with_fingerprints(
     on_problem: Callable[[Problem], object] | None = None,
     workers: int | None = None,
     ahead: bool = True,
+    batch: int = BATCH_DOCUMENTS,
     id_from: IdFrom = None,
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
@@ -76,8 +85,8 @@ def with_fingerprints(
     Put it around what already goes into a bulk helper: ``helpers.bulk(client, with_fingerprints(actions,
     text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
     an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
-    that clears the text clears the fields, one that does not touch it leaves them alone. Reads up to 500 actions or a
-    million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
+    that clears the text clears the fields, one that does not touch it leaves them alone. Reads up to *batch* actions or
+    a million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
 
     Args:
         actions:
@@ -102,8 +111,10 @@ def with_fingerprints(
             4 million characters. A script that uses them begins its work below ``if __name__ == "__main__":``,
             because each of them imports the script. In a daemonic process, which may not start others, there are none.
         ahead:
-            Whether a thread computes the fingerprints of the next 500 actions while the bulk helper waits for its
-            server. ``False`` reads no further than the helper needs: for a source that may pause for long.
+            Whether a thread computes the fingerprints of the next batch while the bulk helper waits for its server.
+            ``False`` reads no further than the helper needs: for a source that may pause for long.
+        batch:
+            Number of actions whose fingerprints are computed together.
         id_from:
             ``"random"`` gives an ``_id`` to each document that has none, so that a request which the client sends again
             cannot write it twice; see :meth:`SimHashClient.with_fingerprints`. ``None`` leaves that to the server.
@@ -128,6 +139,8 @@ def with_fingerprints(
     if id_from not in (None, "random"):
         raise InvalidInputError(f"id_from {shorten(id_from)} is not known: give 'random' or None")
     check_workers(workers)
+    if check_integer("batch", batch) < 1:
+        raise InvalidInputError(f"batch {batch} is too small: give 1 or more")
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
@@ -135,7 +148,9 @@ def with_fingerprints(
     if isinstance(actions, (str, bytes, Mapping)) or not (is_async or isinstance(actions, Iterable)):
         raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
     pool = FingerprintPool(chosen, workers=workers, thread=ahead)
-    batcher = _Batcher(rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem, id_from=id_from)
+    batcher = _Batcher(
+        rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem, id_from=id_from, most=batch
+    )
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
@@ -159,6 +174,7 @@ class _Batcher:
         value: bool,
         on_problem: Callable[[Problem], object] | None,
         id_from: IdFrom,
+        most: int,
     ) -> None:
         self._rules = rules
         self._pool = pool
@@ -166,6 +182,7 @@ class _Batcher:
         self._value = value
         self._on_problem = on_problem
         self._has_ids = id_from is not None
+        self._most = most
         self._position = 0
         self._batch: list[tuple[int, Prepared]] = []
         self._characters = 0
@@ -176,7 +193,11 @@ class _Batcher:
         with self._pool:
             try:
                 for action in actions:
-                    if self._add(action):
+                    if action is PAUSE:
+                        self._begin()
+                        yield from self._finished()
+                        yield PAUSE
+                    elif self._add(action):
                         self._begin()
                         yield from self._finished(keep=self._pool.ahead)
             except WorkerError:
@@ -232,7 +253,7 @@ class _Batcher:
         self._batch.append((self._position, prepared))
         self._position += 1
         self._characters += sum(map(len, prepared.texts))
-        return len(self._batch) >= BATCH_DOCUMENTS or self._characters >= BATCH_CHARACTERS
+        return len(self._batch) >= self._most or self._characters >= BATCH_CHARACTERS
 
     def _begin(self) -> None:
         """Have the fingerprints of the batch computed together, and begin another."""

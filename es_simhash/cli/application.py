@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
+        "review": "Show a plan of removal, to judge it.",
         "remove": "Remove the fields from an index.",
     },
     "Match quality": {

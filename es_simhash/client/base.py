@@ -19,11 +19,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar, cast
 
 from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.drivers import as_async, read_in_thread, run, run_async, stream, stream_async
+from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -95,9 +95,7 @@ class SyncBase(BaseClient):
         """Run *flow* as its items are read."""
         return stream(flow, self._client, self._dialect)
 
-    def _feed(
-        self, documents: Iterable[Any], make: Callable[[Iterable[Any]], Flow[None]]
-    ) -> Generator[Any, None, None]:
+    def _feed(self, documents: Iterable[Any], make: Callable[[Any], Flow[None]]) -> Generator[Any, None, None]:
         """Run the flow that *make* returns for the caller's documents, as its items are read."""
         return self._stream(make(documents))
 
@@ -122,12 +120,15 @@ class AsyncBase(BaseClient):
         return stream_async(flow, self._client, self._dialect, result=[])
 
     async def _feed(
-        self, documents: Iterable[Any] | AsyncIterable[Any], make: Callable[[Iterable[Any]], Flow[None]]
+        self, documents: Iterable[Any] | AsyncIterable[Any], make: Callable[[Any], Flow[None]]
     ) -> AsyncGenerator[Any, None]:
         """Run the flow that *make* returns for the caller's documents, as its items are read."""
-        # A flow reads documents in a thread, beside the requests; the loop goes on producing them.
-        items = read_in_thread(documents) if isinstance(documents, AsyncIterable) else documents
-        async with aclosing(self._stream(make(items))) as found:
+        async with AsyncExitStack() as stack:
+            # A flow reads documents in a thread, beside the requests; the loop goes on producing them.
+            items: Any = documents
+            if isinstance(documents, AsyncIterable):
+                items = await stack.enter_async_context(feeding(documents))
+            found = await stack.enter_async_context(aclosing(self._stream(make(items))))
             async for item in found:
                 yield item
 

@@ -15,21 +15,19 @@ from collections.abc import (
     Callable,
     Generator,
     Iterable,
-    Iterator,
     Sequence,
 )
+from contextlib import asynccontextmanager, suppress
 from threading import Thread
 from typing import Any, TypeVar
 
 from es_simhash.client.dialects import Dialect
+from es_simhash.flows.feed import Feed
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, StreamClosed, Together, Wait
 
-__all__ = ["as_async", "read_in_thread", "run", "run_async", "stream", "stream_async"]
+__all__ = ["as_async", "feeding", "run", "run_async", "stream", "stream_async"]
 
 _T = TypeVar("_T")
-
-# Items fetched from an async iterable at once: a hop between a thread and the loop takes as long as some fingerprints.
-HOP = 100
 
 
 def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None, _T]:
@@ -198,36 +196,45 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
     return result[0]
 
 
-def read_in_thread(items: AsyncIterable[_T]) -> Iterator[_T]:
+@asynccontextmanager
+async def feeding(items: AsyncIterable[_T]) -> AsyncIterator[Feed[_T]]:
     """
-    Iterate over *items* from a thread beside the running event loop, which goes on producing them.
+    Provide a queue that the running event loop fills from *items*, for a flow that reads it in another thread.
 
-    Call it on the loop; iterate over what it returns in another thread, where async callers run a flow's computations.
+    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled where it
+    waits, and an async generator is closed.
     """
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 
-    loop = asyncio.get_running_loop()
-    source = aiter(items)
+    loop, room, feed = asyncio.get_running_loop(), asyncio.Event(), Feed[_T]()
 
-    async def some() -> tuple[list[_T], BaseException | None]:
-        found: list[_T] = []
-        try:
-            while len(found) < HOP:
-                found.append(await anext(source))
-        except Exception as error:  # noqa: BLE001 -- raised where the items are read, after those before it
-            return found, error
-        return found, None
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed already: nobody waits
+            loop.call_soon_threadsafe(room.set)
 
-    def read() -> Iterator[_T]:
-        while True:
-            found, error = asyncio.run_coroutine_threadsafe(some(), loop).result()
-            yield from found
-            if isinstance(error, StopAsyncIteration):
-                return
-            if error is not None:
-                raise error
+    feed.on_room = wake
+    task = asyncio.create_task(_fill(feed, items, room))
+    try:
+        yield feed
+    finally:
+        feed.close()
+        task.cancel()
+        await asyncio.wait([task])
+        if isinstance(items, AsyncGenerator):
+            await items.aclose()
 
-    return read()
+
+async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: Any) -> None:
+    await room.wait()
+    try:
+        async for item in items:
+            room.clear()
+            if not feed.offer(item):
+                await room.wait()
+    except Exception as error:  # noqa: BLE001 -- raised where the items are taken, after those before it
+        feed.end(error)
+    else:
+        feed.end()
 
 
 async def as_async(items: Iterable[_T]) -> AsyncIterator[_T]:

@@ -126,9 +126,8 @@ def test_a_poisoned_document_in_each_batch(server, index, simhash, client, call)
     assert stored_groups(found) == expected_groups(found, 8)
 
 
-def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, call, monkeypatch):
+def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, call):
     """What is refused meanwhile is reported, and is written when it is given again."""
-    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 10)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     documents = numbered(texts(120, seed=7))
 

@@ -23,6 +23,7 @@ EXAMPLES = [
     errors.MissingDependencyError("m"),
     errors.WorkerError("m"),
     errors.EmbeddedServerError("m"),
+    errors.GuardRailError("m", excess=(1,)),
 ]
 
 

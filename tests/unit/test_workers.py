@@ -123,9 +123,8 @@ def test_an_error_of_a_text_is_the_callers(tmp_path):
 
 
 @pytest.mark.usefixtures("soon")
-def test_actions_keep_their_order(monkeypatch):
+def test_actions_keep_their_order():
     """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
-    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 20)
     documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
     expected = list(with_fingerprints(documents, text_field="body"))
     read = 0
@@ -136,7 +135,7 @@ def test_actions_keep_their_order(monkeypatch):
             read += 1
             yield document
 
-    stream = with_fingerprints(source(), text_field="body", workers=2)
+    stream = with_fingerprints(source(), text_field="body", workers=2, batch=20)
     ahead = 0
     for number, action in enumerate(stream):
         assert action == expected[number]
@@ -144,16 +143,15 @@ def test_actions_keep_their_order(monkeypatch):
     assert number + 1 == len(documents)
     # The batch being given, one for each process, and the one being read.
     assert 20 < ahead <= 20 * 4
-    stream = with_fingerprints(documents, text_field="body", workers=2)
+    stream = with_fingerprints(documents, text_field="body", workers=2, batch=20)
     next(stream)
     stream.close()
     wait_until(lambda: not any("QueueManager" in thread.name for thread in threading.enumerate()))
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_source_that_breaks(monkeypatch):
+def test_a_source_that_breaks():
     """When the source of actions breaks, what it gave before comes first, then its error."""
-    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 20)
 
     def source():
         yield from ({"body": text} for text in TEXTS[:110])
@@ -161,14 +159,13 @@ def test_a_source_that_breaks(monkeypatch):
 
     got = []
     with pytest.raises(OSError, match="disk"):
-        got.extend(with_fingerprints(source(), text_field="body", workers=2))
+        got.extend(with_fingerprints(source(), text_field="body", workers=2, batch=20))
     assert len(got) == 110
 
 
 @pytest.mark.usefixtures("soon")
-def test_async_actions_keep_their_order(monkeypatch):
+def test_async_actions_keep_their_order():
     """The async iterator gives the same actions with processes."""
-    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 50)
     documents = [{"body": text} for text in TEXTS]
 
     async def source():
@@ -176,7 +173,8 @@ def test_async_actions_keep_their_order(monkeypatch):
             yield document
 
     async def collect():
-        return [action async for action in with_fingerprints(source(), text_field="body", workers=2)]
+        stream = with_fingerprints(source(), text_field="body", workers=2, batch=50)
+        return [action async for action in stream]
 
     assert asyncio.run(collect()) == list(with_fingerprints(documents, text_field="body"))
 
@@ -286,9 +284,8 @@ def test_a_daemonic_process_computes_alone(tmp_path):
     assert "workers=2 has no effect in a daemonic process" in errors
 
 
-def test_a_thread_works_ahead_of_the_caller(monkeypatch):
+def test_a_thread_works_ahead_of_the_caller():
     """From the second batch on, and no longer than somebody asks; a small input starts none."""
-    monkeypatch.setattr("es_simhash.ingest_helper.BATCH_DOCUMENTS", 2)
 
     def threads():
         return [each for each in threading.enumerate() if each.name.startswith("es_simhash_fingerprints")]
@@ -296,12 +293,12 @@ def test_a_thread_works_ahead_of_the_caller(monkeypatch):
     documents = [{"_id": str(n), "body": f"the text with number {n}, which is like no other"} for n in range(9)]
     expected = [fingerprint_fields(fingerprint(each["body"]))["simhash"] for each in documents]
     seen = []
-    for action in with_fingerprints(documents, text_field="body"):
+    for action in with_fingerprints(documents, text_field="body", batch=2):
         seen.append((action["simhash"], len(threads())))
     assert [fields for fields, _ in seen] == expected
     assert [count for _, count in seen] == [0, 0, *[1] * 7]
     assert threads() == []
-    given_up = with_fingerprints(documents, text_field="body")
+    given_up = with_fingerprints(documents, text_field="body", batch=2)
     for _ in range(4):
         next(given_up)
     assert len(threads()) == 1

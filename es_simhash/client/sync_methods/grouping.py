@@ -90,6 +90,8 @@ class GroupingMethods(SyncBase):
         id_from: IngestIdFrom = None,
         on_partial: OnPartial = "clear",
         workers: int | None = None,
+        max_delay: float | None = None,
+        batch: int = 500,
     ) -> Generator[Written, None, None]:
         """
         Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
@@ -141,11 +143,19 @@ class GroupingMethods(SyncBase):
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
 
+            max_delay:
+                Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
+                its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
+                iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
+                is read where the reports are read.
+            batch:
+                Most documents in one request, 1 to 10,000.
+
         Raises:
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance.
         """
-        from es_simhash.flows.grouping.ingest import IngestOptions, ingest
+        from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
@@ -156,8 +166,10 @@ class GroupingMethods(SyncBase):
             id_from=id_from,
             on_partial=on_partial,
             workers=workers,
+            max_delay=max_delay,
         )
-        return self._feed(documents, lambda items: ingest(self._context, index, items, options))
+        sizes = IngestSizes(documents=batch)
+        return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes))
 
     def reconcile(
         self,

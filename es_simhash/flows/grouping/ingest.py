@@ -14,6 +14,7 @@ from typing import Any
 
 from es_simhash.flows.confirmation import check_unchanged
 from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.feed import Feed
 from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
@@ -40,7 +41,12 @@ _SIZES = IngestSizes()
 
 @reads_primaries
 def ingest(
-    context: Context, index: str, documents: Iterable[Any], options: IngestOptions, *, sizes: IngestSizes = _SIZES
+    context: Context,
+    index: str,
+    documents: Iterable[Any] | Feed[Any],
+    options: IngestOptions,
+    *,
+    sizes: IngestSizes = _SIZES,
 ) -> Flow[None]:
     """
     Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
@@ -177,14 +183,16 @@ class _Pipeline:
         lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
         existing = (yield from lookup.look_up(batch.items)) if lookup else Existing()
-        following: Batch | None = None if batch.is_last else (yield Compute(self._source.take))
+        following: Batch | None = None if batch.is_last else (yield Compute(self._source.take, (batch.due,)))
         while True:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
             yield from check()
-            answers = yield from self._send(bulk, lookups.call() if lookups else None, is_reading=is_reading)
+            due = batch.due if following is None or batch.due is not None else following.due
+            reading = Compute(self._source.take, (due,)) if is_reading else None
+            answers = yield from self._send(bulk, lookups.call() if lookups else None, reading)
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._context.prefix))
@@ -202,15 +210,15 @@ class _Pipeline:
                 existing = yield from lookup.take(lookups, answers.lookup)
             batch, following = following, answers.ahead
 
-    def _send(self, bulk: Bulk, lookup: Call | None, *, is_reading: bool) -> Flow[_Answers]:
+    def _send(self, bulk: Bulk, lookup: Call | None, reading: Compute | None) -> Flow[_Answers]:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
         requests: dict[str, Call | Compute] = {}
         if bulk.outcomes:
             requests["bulk"] = bulk.call()
         if lookup is not None:
             requests["lookup"] = lookup
-        if is_reading:
-            requests["ahead"] = Compute(self._source.take)
+        if reading is not None:
+            requests["ahead"] = reading
         answers = (yield Together(list(requests.values()), concurrency=3)) if requests else []
         return _Answers(**dict(zip(requests, answers, strict=True)))
 

@@ -4,14 +4,18 @@ Reading the documents of an ingest: options, fingerprints put in, cut into batch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.feed import MOST_ITEMS, Feed, read_in_background, weigh
 from es_simhash.flows.grouping.write_target import WriteTarget
 from es_simhash.flows.transfer.bulk import to_operation
+from es_simhash.hashing.charikar import check_integer
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
@@ -19,11 +23,29 @@ from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
-from es_simhash.ingest_helper import with_fingerprints
+from es_simhash.ingest_helper import PAUSE, with_fingerprints
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "Source"]
 
 IdFrom = Literal["content"] | None
+
+LARGEST_BATCH = 10_000
+
+
+def check_max_delay(seconds: Any) -> None:
+    """
+    Check a number of seconds, or ``None``.
+
+    Raises:
+        TypeError: If it is no number.
+        InvalidInputError: If it is not above 0.
+    """
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"max_delay must be a number of seconds or None, not {shorten(seconds)}")
+    if not 0 < seconds < math.inf:
+        raise InvalidInputError(f"max_delay {shorten(seconds)} cannot be used: give seconds above 0, or None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +64,10 @@ class IngestOptions:
     id_from: IdFrom = None
     on_partial: OnPartial = "clear"
     workers: int | None = None
+    max_delay: float | None = None
 
     def __post_init__(self) -> None:
+        check_max_delay(self.max_delay)
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
         if self.id_from not in (None, "content"):
@@ -72,6 +96,10 @@ class IngestSizes:
     in_flight: int = 20_000
     in_flight_bytes: int = 100_000_000
 
+    def __post_init__(self) -> None:
+        if not 1 <= check_integer("batch", self.documents) <= LARGEST_BATCH:
+            raise InvalidInputError(f"batch {self.documents} is out of range: give 1 to {LARGEST_BATCH} documents")
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -80,18 +108,20 @@ class Batch:
 
     Attributes:
         items:
-            The documents; none after the last one.
+            The documents; none after the last one, and where none came in time.
         failure:
             The exception with which the caller's documents broke off, after those of this batch.
+        is_last:
+            Whether no batch follows.
+        due:
+            The moment until which the next batch may be waited for, lest this one comes too late; ``None`` if it does
+            not matter.
     """
 
     items: Sequence[Item]
     failure: Exception | None = None
-
-    @property
-    def is_last(self) -> bool:
-        """Whether no batch follows."""
-        return self.failure is not None or not self.items
+    is_last: bool = False
+    due: float | None = None
 
 
 class Source:
@@ -102,7 +132,7 @@ class Source:
         index:
             Where documents go that name no index themselves.
         documents:
-            Documents or bulk actions.
+            Documents or bulk actions, or a queue that somebody fills with them.
         target:
             The index that is written to, and its settings.
         options:
@@ -122,7 +152,7 @@ class Source:
     def __init__(
         self,
         index: str,
-        documents: Iterable[Any],
+        documents: Iterable[Any] | Feed[Any],
         *,
         target: WriteTarget,
         options: IngestOptions,
@@ -140,6 +170,12 @@ class Source:
         self._sizes = sizes
         self._position = 0
         self._problems: dict[int, str] = {}
+        self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
+        # When the documents came that were read from the queue and are in no batch yet, and until when to wait.
+        self._arrivals: deque[float] = deque()
+        self._due: float | None = None
+        if isinstance(documents, Feed) or options.max_delay is not None:
+            documents = self._read(documents)
         self._actions: Any = with_fingerprints(
             documents,
             text_field=self.text_fields,
@@ -150,24 +186,64 @@ class Source:
             on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
+            batch=sizes.documents,
         )
 
-    def take(self) -> Batch:
-        """Return the next batch."""
+    def take(self, due: float | None = None) -> Batch:
+        """
+        Return the next batch.
+
+        With max_delay it may be smaller than it could be: it then ends at the moment *due*, or max_delay after its
+        first document came, whichever is earlier.
+        """
+        self._due = due
         items: list[Item] = []
         characters = 0
         try:
             for action in self._actions:
+                if action is PAUSE:
+                    return self._batch(items)
                 items.append(self._item(action))
                 characters += weigh(action)
                 if len(items) >= self._sizes.documents or characters >= self._sizes.characters:
-                    break
+                    return self._batch(items)
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
-            return Batch(items, error)
-        return Batch(items)
+            return self._batch(items, error, is_last=True)
+        return self._batch(items, is_last=not items)
+
+    def _batch(self, items: list[Item], failure: Exception | None = None, *, is_last: bool = False) -> Batch:
+        due = None
+        if self._arrivals and items and self._options.max_delay is not None:
+            due = self._arrivals[0] + self._options.max_delay
+        for _ in range(min(len(items), len(self._arrivals))):
+            self._arrivals.popleft()
+        return Batch(items, failure, is_last, due)
+
+    def _read(self, documents: Iterable[Any] | Feed[Any]) -> Iterator[Any]:
+        """Yield the documents as they come, and a pause where none came in time."""
+        if isinstance(documents, Feed):
+            feed = documents
+        else:
+            feed = self._feed = read_in_background(documents, Feed(most=max(self._sizes.documents, MOST_ITEMS)))
+        while (found := feed.take(self._wait_until())) is not None:
+            if not found:
+                yield PAUSE
+            for moment, document in found:
+                self._arrivals.append(moment)
+                yield document
+
+    def _wait_until(self) -> float | None:
+        """Return the moment at which what was read must go on; ``None`` if nothing waits."""
+        if self._options.max_delay is None:
+            return None
+        moments = [each for each in (self._due,) if each is not None]
+        moments += [self._arrivals[0] + self._options.max_delay] if self._arrivals else []
+        return min(moments, default=None)
 
     def close(self) -> None:
         """Stop reading, and end the processes that compute fingerprints, also when not all documents were read."""
+        if self._feed is not None:
+            self._feed.close()
         # A thread that was cut off while it read goes on to the end of its batch, and lets go then.
         with suppress(ValueError):
             self._actions.close()
@@ -195,16 +271,3 @@ class Source:
                 f"the document names index {shorten(name)}, which has no fields of ours or is not behind "
                 f"{shorten(self._index)}: ingest it into {shorten(name)} itself"
             )
-
-
-def weigh(value: Any) -> int:
-    """
-    Return roughly how many characters *value* takes in a request.
-    """
-    if isinstance(value, str):
-        return len(value) + 2
-    if isinstance(value, Mapping):
-        return sum(len(str(key)) + 3 + weigh(each) for key, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return sum(map(weigh, value))
-    return 8

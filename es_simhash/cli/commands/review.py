@@ -1,0 +1,69 @@
+"""
+``es-simhash review``: a plan of removal for people to judge.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.output import note, print_json, print_line
+from es_simhash.errors import InvalidInputError
+from es_simhash.review.review import Review
+
+SHOWN = 20
+
+EXAMPLES = [
+    "es-simhash review removal.jsonl",
+    "es-simhash review removal.jsonl --limit 200 | less",
+    "es-simhash review removal.jsonl --html removal.html",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False))
+@click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Write a page for a browser to this file.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=SHOWN,
+    show_default=True,
+    help="Number of removals printed, least similar first. The page has all of them.",
+)
+@options.as_json
+def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
+    """
+    Show the plan of removal in the file PLAN: how many documents would go, and what stays beside each of them.
+
+    The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
+    the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
+    """
+    review = Review(plan)
+    if html is not None:
+        if Path(html).resolve() == Path(plan).resolve():
+            raise InvalidInputError(f"--html {html} is the plan itself: give another name")
+        _write(review, Path(html))
+        if not as_json:
+            print_line(f"{review.summary.total.removals:,} removals are shown in {html}: open it in a browser")
+    if as_json:
+        print_json(review.to_dict())
+    elif html is None:
+        for line in review.text(limit=limit):
+            print_line(line)
+        if (rest := review.summary.total.removals - limit) > 0:
+            note(f"{rest:,} more removals: raise --limit, or write a page with --html FILE")
+    return 0
+
+
+def _write(review: Review, path: Path) -> None:
+    # A page that is not whole must not look like one.
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(review.html())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

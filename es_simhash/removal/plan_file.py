@@ -1,0 +1,213 @@
+"""
+The plan of removal, a file of JSON Lines: written whole or not at all, and checked whole before it is used.
+
+    {"format": "es-simhash-plan", "version": 1, "at", "index_uuids", "prefix", "grouping", "count", "guards"}
+    {"id", "index", "routing", "seq_no", "primary_term", "fields", "canonical": {...}, "distance", "similarity", ...}
+    {"sha256"}
+
+The lines are ordered by similarity, smallest first; a plan by distance alone has the largest distance first. The last
+line has the SHA-256 of all bytes before it. Memory: some 30 bytes for each line while a plan is written, none while it
+is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.removal.files import FilePath, bad_line, read_lines, sync_file, sync_folder, to_line
+from es_simhash.removal.records import PlanHeader, PlannedRemoval
+
+__all__ = ["FORMAT", "VERSION", "Plan", "PlanWriter", "read_plan"]
+
+FORMAT = "es-simhash-plan"
+VERSION = 1
+AGAIN = "make the plan again"
+
+
+class PlanWriter:
+    """
+    Writes a plan beside its final name, and gives it the name when it is whole.
+
+    Use it as a context manager: what was not finished leaves no file behind.
+
+    Args:
+        path:
+            Name of the plan. A file of that name is replaced when the new plan is whole.
+    """
+
+    def __init__(self, path: FilePath) -> None:
+        self._path = Path(path)
+        folder = self._path.parent
+        name = f".{self._path.name}."
+        self._lines = tempfile.TemporaryFile(dir=folder, prefix=name)  # noqa: SIM115
+        self._whole = tempfile.NamedTemporaryFile(dir=folder, prefix=name, suffix=".tmp", delete=False)  # noqa: SIM115
+        self._similarities = array("d")
+        self._distances = array("b")
+        self._ends = array("q", [0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lines.close()
+        self._whole.close()
+        Path(self._whole.name).unlink(missing_ok=True)  # after finish() it has another name
+
+    def __len__(self) -> int:
+        return len(self._distances)
+
+    def add(self, removal: PlannedRemoval) -> None:
+        """Add a line; the order of calls decides only among equal similarities and distances."""
+        line = to_line(removal.to_dict())
+        self._lines.write(line)
+        self._ends.append(self._ends[-1] + len(line))
+        self._similarities.append(-1.0 if removal.similarity is None else removal.similarity)
+        self._distances.append(removal.distance)
+
+    def order(self, limit: int | None = None) -> list[int]:
+        """
+        Return the numbers of the lines, in the order in which they will stand in the plan.
+
+        Args:
+            limit:
+                Largest number of lines; those with the largest similarity are kept.
+        """
+        import numpy as np  # noqa: PLC0415 -- readers of plans do without it
+
+        distances = np.frombuffer(self._distances, np.int8).astype(np.int16)
+        order: list[int] = np.lexsort((-distances, np.frombuffer(self._similarities, np.float64))).tolist()
+        return order if limit is None else order[max(0, len(order) - limit) :]
+
+    def finish(self, header: PlanHeader, order: list[int]) -> str:
+        """Write the lines of *order* under *header*, name the file, and return its SHA-256 without the last line."""
+        digest = hashlib.sha256()
+
+        def write(data: bytes) -> None:
+            digest.update(data)
+            self._whole.write(data)
+
+        counted = replace(header, count=len(order))
+        write(to_line({"format": FORMAT, "version": VERSION, **counted.to_dict()}))
+        for number in order:
+            self._lines.seek(self._ends[number])
+            write(self._lines.read(self._ends[number + 1] - self._ends[number]))
+        sha256 = digest.hexdigest()
+        self._whole.write(to_line({"sha256": sha256}))
+        sync_file(self._whole.file)
+        self._whole.close()
+        os.replace(self._whole.name, self._path)  # noqa: PTH105
+        sync_folder(self._path)
+        return sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    A plan that was read and found whole.
+
+    Attributes:
+        path:
+            Its file.
+        header:
+            Its first line.
+        sha256:
+            Its digest; it names the plan in archives.
+    """
+
+    path: Path
+    header: PlanHeader
+    sha256: str
+
+    def __len__(self) -> int:
+        return self.header.count
+
+    def removals(self) -> Iterator[PlannedRemoval]:
+        """Yield each line; the file is read as they are."""
+        with self.path.open("rb") as file:
+            for number, line in enumerate(read_lines(file, self.path), 1):
+                if number == self.header.count + 2:
+                    return
+                if number > 1:
+                    yield _parse(line, self.path, number)
+
+
+def read_plan(path: FilePath) -> Plan:
+    """
+    Return the plan in the file *path*, after the whole of it was checked.
+
+    Raises:
+        InvalidInputError: If it is not a plan, has another version, was cut short or changed; the message names the
+            file, and the line where there is one.
+        OSError: If the file cannot be read.
+    """
+    path = Path(path)
+    digest = hashlib.sha256()
+    header: PlanHeader | None = None
+    before, number = b"", 0
+    with path.open("rb") as file:
+        for number, line in enumerate(read_lines(file, path), 1):
+            digest.update(before)
+            if number == 1:
+                header = _parse_header(line, path)
+            elif number > 2:
+                _parse(before, path, number - 1)
+            before = line
+    if header is None:
+        raise InvalidInputError(f"{path} is empty, and not a plan of removal: {AGAIN}")
+    stated = _read_trailer(before) if number > 1 else None
+    if stated is None or not before.endswith(b"\n"):
+        raise InvalidInputError(f"{path} was cut short: its last line has no sha256: {AGAIN}")
+    if stated != digest.hexdigest() or header.count != number - 2:
+        raise InvalidInputError(f"{path} was changed after it was made: its sha256 does not fit: {AGAIN}")
+    return Plan(path, header, stated)
+
+
+def _read_trailer(line: bytes) -> str | None:
+    plain = _read_object(line)
+    found = None if plain is None else plain.get("sha256")
+    return found if isinstance(found, str) else None
+
+
+def _read_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        plain = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return plain if isinstance(plain, dict) else None
+
+
+def _parse_header(line: bytes, path: Path) -> PlanHeader:
+    plain = _read_object(line)
+    if plain is None or plain.get("format") != FORMAT:
+        raise InvalidInputError(f"{path} is not a plan of removal: give a file that dedupe --plan has made")
+    if plain.get("version") != VERSION:
+        raise InvalidInputError(
+            f"{path} is a plan of version {shorten(plain.get('version'))}, and this program reads version {VERSION}: "
+            f"{AGAIN}"
+        )
+    try:
+        return PlanHeader.from_dict(plain)
+    except ValueError as error:
+        raise bad_line(path, 1, f"is not the first line of a plan ({error})", AGAIN) from error
+
+
+def _parse(line: bytes, path: Path, number: int) -> PlannedRemoval:
+    plain = _read_object(line)
+    try:
+        if plain is None:
+            raise ValueError("it is not a JSON object")
+        return PlannedRemoval.from_dict(plain)
+    except ValueError as error:
+        raise bad_line(path, number, f"is not a line of a plan ({error})", AGAIN) from error

@@ -1,0 +1,253 @@
+"""
+What a plan of removal and an archive consist of: plain values, checked. No file is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.removal.guards import Guards
+
+__all__ = ["Archived", "Key", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "take"]
+
+Key: TypeAlias = tuple[str, str, str | None]
+"""Index, id and routing of a document."""
+
+Reason = Literal["similarity", "distance"]
+
+
+def take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
+    """
+    Return the value of *name*, which must have one of *types*.
+
+    Raises:
+        ValueError: If it is missing or of another type.
+    """
+    value = plain.get(name)
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise ValueError(f"{name!r} is missing or of a wrong type")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDocument:
+    """
+    A document of a plan, as it was when the plan was made.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the concrete index that holds it.
+        routing:
+            Its routing value; ``None`` where it has none.
+        seq_no:
+            Its sequence number; with *primary_term* it names the version of the document.
+        primary_term:
+            Its primary term.
+        fields:
+            Values to show, by field: the texts, and the fields asked for.
+        cut:
+            Names of the fields whose values are shortened here.
+    """
+
+    id: str
+    index: str
+    routing: str | None
+    seq_no: int
+    primary_term: int
+    fields: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    cut: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has: index, ``_id`` and routing."""
+        return self.index, self.id, self.routing
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Sequence number and primary term."""
+        return self.seq_no, self.primary_term
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain JSON values."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "routing": self.routing,
+            "seq_no": self.seq_no,
+            "primary_term": self.primary_term,
+            "fields": dict(self.fields),
+            **({"cut": list(self.cut)} if self.cut else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PlannedDocument:
+        """
+        Return the document that :meth:`to_dict` made *plain* of.
+
+        Raises:
+            ValueError: If it is not such a document.
+        """
+        return cls(
+            take(plain, "id", str),
+            take(plain, "index", str),
+            take(plain, "routing", str, type(None)),
+            take(plain, "seq_no", int),
+            take(plain, "primary_term", int),
+            take(plain, "fields", dict),
+            tuple(map(str, plain.get("cut") or ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRemoval:
+    """
+    One line of a plan: a duplicate that would be removed, and the document that stays for it.
+
+    Attributes:
+        document:
+            The duplicate.
+        canonical:
+            Its canonical.
+        distance:
+            Their distance in bits.
+        similarity:
+            Shingle Jaccard similarity of their texts, 0 to 1; ``None`` in a plan by distance alone.
+        reason:
+            What the decision rests on: ``"similarity"`` of the texts, or ``"distance"`` alone.
+    """
+
+    document: PlannedDocument
+    canonical: PlannedDocument
+    distance: int
+    similarity: float | None
+    reason: Reason = "similarity"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line as plain JSON values."""
+        plain = self.document.to_dict()
+        fields: dict[str, Any] = {name: plain.pop(name) for name in ("fields", "cut") if name in plain}
+        return {
+            **plain,
+            "canonical": self.canonical.to_dict(),
+            "distance": self.distance,
+            "similarity": self.similarity,
+            "reason": self.reason,
+            **fields,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PlannedRemoval:
+        """
+        Return the removal that :meth:`to_dict` made *plain* of.
+
+        Raises:
+            ValueError: If it is not such a line.
+        """
+        reason = take(plain, "reason", str)
+        if reason not in ("similarity", "distance"):
+            raise ValueError("'reason' is neither 'similarity' nor 'distance'")
+        similarity = take(plain, "similarity", float, int, type(None))
+        return cls(
+            PlannedDocument.from_dict(plain),
+            PlannedDocument.from_dict(take(plain, "canonical", dict)),
+            take(plain, "distance", int),
+            None if similarity is None else float(similarity),
+            reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeader:
+    """
+    The first line of a plan.
+
+    Attributes:
+        index_uuids:
+            UUID of each concrete index that was planned for, by name.
+        prefix:
+            Name of the object that holds the fields.
+        grouping:
+            The grouping that made the duplicates, as ``_meta`` records one.
+        count:
+            Number of removals.
+        guards:
+            The guard rails, with the numbers that were found.
+        at:
+            When the plan was made, ISO 8601.
+    """
+
+    index_uuids: Mapping[str, str]
+    prefix: str
+    grouping: Mapping[str, Any]
+    count: int = 0
+    guards: Guards = field(default_factory=Guards)
+    at: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the header as plain JSON values, without format and version."""
+        return {
+            "at": self.at,
+            "index_uuids": dict(self.index_uuids),
+            "prefix": self.prefix,
+            "grouping": dict(self.grouping),
+            "count": self.count,
+            "guards": self.guards.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
+        """
+        Return the header that :meth:`to_dict` made *plain* of.
+
+        Raises:
+            ValueError: If it is not such a header.
+        """
+        uuids = take(plain, "index_uuids", dict)
+        return cls(
+            {name: take(uuids, name, str) for name in uuids},
+            take(plain, "prefix", str),
+            take(plain, "grouping", dict),
+            take(plain, "count", int),
+            Guards.from_dict(take(plain, "guards", dict)),
+            str(plain.get("at") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """
+    One line of an archive: a document as it was before it was removed.
+
+    Attributes:
+        index:
+            Name of the concrete index that held it.
+        id:
+            Its ``_id``.
+        routing:
+            Its routing value; ``None`` where it had none.
+        source:
+            Its ``_source``: JSON, as the server returned it.
+        canonical:
+            Index, id and routing of the document that it was removed for.
+        plan:
+            SHA-256 of the plan, in hex digits.
+        at:
+            When it was archived, ISO 8601.
+    """
+
+    index: str
+    id: str
+    routing: str | None
+    source: str
+    canonical: Key
+    plan: str
+    at: str
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has: index, ``_id`` and routing."""
+        return self.index, self.id, self.routing
