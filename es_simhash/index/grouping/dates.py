@@ -16,6 +16,8 @@ __all__ = ["DEFAULT_FORMAT", "milliseconds_of"]
 
 DEFAULT_FORMAT = "strict_date_optional_time||epoch_millis"
 
+# A date_nanos is a number of nanoseconds in 63 bits.
+_LAST_OF_NANOS = (2**63 - 1) // 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -71,8 +73,10 @@ def milliseconds_of(value: Any, date_format: str = DEFAULT_FORMAT, *, with_nanos
         if reader is None:
             return None  # a format before the one that fits may be the one that the server takes
         found = reader(text)
+        if found is not None and with_nanos:
+            return float(found) if 0 <= found <= _LAST_OF_NANOS else None
         if found is not None:
-            return float(found if with_nanos else found.to_integral_value(ROUND_FLOOR))
+            return float(found.to_integral_value(ROUND_FLOOR))
     return None
 
 
