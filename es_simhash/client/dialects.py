@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
+from es_simhash.client.raw_source import with_raw_source
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Call, error_text, status_of
 
@@ -58,6 +59,7 @@ class Dialect:
     search_options: Mapping[str, Any] = field(default_factory=dict)
 
     def _send(self, client: Any, call: Call) -> Any:
+        client = with_raw_source(client) if call.raw_source else client
         return attrgetter(self.methods[call.api])(client)(**call.arguments)
 
     def call(self, client: Any, call: Call) -> Any:

@@ -30,11 +30,15 @@ class Call:
         opens:
             Whether it opens something on the server that only its answer names. A cancellation that comes while it
             is under way is thrown in at the next request, so that the flow can close what was opened.
+        raw_source:
+            For a multi-get: whether the ``_source`` of each document is answered as the text that the server sent.
+            It is not the first request of an operation.
     """
 
     api: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     opens: bool = False
+    raw_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, fingerprint_fields, without_fingerprint
 
-__all__ = ["carries", "document_fields", "read_text", "values_at", "with_fields"]
+__all__ = ["carries", "document_fields", "read_text", "read_values", "with_fields"]
 
 
 def document_fields(
@@ -46,13 +46,6 @@ def document_fields(
     return fingerprint_fields(found, prefix=prefix, value=value)
 
 
-def values_at(document: Mapping[str, Any], field: str) -> Iterator[Any]:
-    """
-    Yield every value of *field*, which may be a path, in *document*, in order.
-    """
-    yield from _values(document, field.split("."))
-
-
 def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
     """Yield what stands at *path* below *node*: keys may be dotted, and lists are walked in order."""
     if isinstance(node, (list, tuple)):
@@ -65,6 +58,19 @@ def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
             key = ".".join(path[:length])
             if key in node:
                 yield from _values(node[key], path[length:])
+
+
+def read_values(document: Mapping[str, Any], field: str) -> list[Any]:
+    """
+    Return the values of *field* in *document*, in order; empty where it has none.
+
+    A field may be a path (``body.text``), written nested or dotted in the document.
+
+    Examples:
+        >>> read_values({"by": [{"name": "a"}, {"name": "b"}]}, "by.name")
+        ['a', 'b']
+    """
+    return list(_values(document, field.split(".")))
 
 
 def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
@@ -81,7 +87,7 @@ def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
     """
     parts = []
     for name in fields:
-        for value in values_at(document, name):
+        for value in _values(document, name.split(".")):
             if isinstance(value, str):
                 parts.append(value)
             elif value is not None:

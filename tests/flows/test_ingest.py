@@ -36,8 +36,9 @@ def filled():
 
 def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
-    request = GroupingRequest(**{name: value for name, value in way.items() if name != "on_duplicate"})
-    options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=request)
+    grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
+    rest = {name: way[name] for name in way if name not in grouping}
+    options = IngestOptions(**rest, grouping=GroupingRequest(**grouping))
     flow = ingest(Context(), INDEX, given, options, sizes=IngestSizes(documents=2))
     return carry_out(flow, store, **trouble)
 
@@ -105,6 +106,44 @@ def test_a_failure_at_any_call(way, failure, is_late):
             assert {each.reason for each in run.emitted} == {None}
         else:
             assert run.error is failure
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_lost_answer_to_what_creates_documents(on_duplicate, is_late):
+    """Each is recognised as our own when it exists at the second attempt; nothing is reported as refused."""
+    way = {"on_duplicate": on_duplicate, "op_type": "create"}
+    calm = run_ingest(filled(), way)
+    bulks = [number for number, call in enumerate(calm.calls) if call.api == "bulk"]
+    assert bulks
+    for number in bulks:
+        store = filled()
+        run = run_ingest(store, way, fail_at=number, failure=ServerError(503), is_late=is_late)
+        assert [each.to_dict() for each in run.emitted] == [each.to_dict() for each in calm.emitted]
+        assert ("mget" in run.apis) == is_late
+        assert_grouped(store, way)
+
+
+def test_what_exists_is_not_created():
+    """It is reported, nothing is a duplicate of it, and what is there stays."""
+    store = filled()
+    store.put("b1", {"body": D})
+    store.refresh(INDEX)
+    run = run_ingest(store, {"on_duplicate": "tag", "op_type": "create"})
+    kinds = {each.id: each.kind for each in run.emitted}
+    assert kinds == {**dict.fromkeys(NEW), "b1": "exists"}
+    assert store.source("b1") == {"body": D}
+    assert store.source("b2")["simhash"]["group"] == "b0"
+    again = run_ingest(store, {"on_duplicate": "tag", "op_type": "create"})
+    assert {each.id: each.action for each in again.emitted} == {**dict.fromkeys(NEW, "unchanged"), "b1": "refused"}
+
+
+@pytest.mark.parametrize("kind", ["update", "delete"])
+def test_only_creations_where_documents_are_created(kind):
+    """Another action is refused by itself."""
+    documents = [{"_op_type": kind, "_id": "a0", "doc": {"body": B}}, {"_id": "b0", "body": B}]
+    run = run_ingest(filled(), {"on_duplicate": "tag", "op_type": "create"}, documents)
+    assert [each.action for each in run.emitted] == ["refused", "written"]
 
 
 @ways

@@ -6,10 +6,121 @@ A flow is imported when its method is first called, so that a program that only 
 
 from __future__ import annotations
 
-from es_simhash.client.base import SyncBase
+import os
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING
+
+from es_simhash.client.base import Filter, SyncBase
+from es_simhash.flows.context import Index
+
+if TYPE_CHECKING:
+    from es_simhash.flows.removal.records import Deduped, RemovalPlan
+    from es_simhash.index.grouping.rule import Rule
 
 __all__ = ["RemovalMethods"]
 
 
 class RemovalMethods(SyncBase):
     """Removal of duplicates."""
+
+    def plan_removal(
+        self,
+        index: Index,
+        path: str | os.PathLike[str],
+        *,
+        preset: str | None = None,
+        verify: bool | float | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: str | None = None,
+        filter: Filter = None,
+        min_similarity: float | None = None,
+        limit: int | None = None,
+        max_share: float = 0.2,
+        protect: str | None = None,
+        show: Sequence[str] = (),
+        max_field_chars: int = 10_000,
+    ) -> RemovalPlan:
+        """
+        Write a plan of removal to the file *path*: which duplicates of *index* would be deleted, and for what.
+
+        Nothing is written into the index. A duplicate is in the plan only if the texts that it and its canonical have
+        now were read and are similar enough. The lines are ordered by similarity, smallest first. See docs/removal.md.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            path:
+                Name of the plan. A file of that name is replaced when the plan is whole.
+            preset:
+                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity, where these are not given
+                beside it.
+            verify:
+                Smallest shingle Jaccard similarity of a duplicate to its canonical, 0 to 1; by default what the
+                index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
+                those of the present texts.
+            max_distance:
+                As for :meth:`reconcile`; it need not be the one that is recorded.
+            rule:
+                As for :meth:`reconcile`.
+            canonical:
+                As for :meth:`reconcile`.
+            filter:
+                A query, or a list of queries, that the duplicates match.
+            min_similarity:
+                Smallest similarity, where that is larger.
+            limit:
+                Largest number of removals; the most similar are taken.
+            max_share:
+                Largest share of all documents that may be removed, 0 to 1.
+            protect:
+                Keyword field: of the documents with any one value of it no larger share may be removed either.
+            show:
+                Further fields whose values the plan shows.
+            max_field_chars:
+                Characters of a value after which it is cut in the plan.
+
+        Raises:
+            GuardRailError: If more would be removed than *max_share*; then there is no file.
+            IncompleteSearchError: If not every document could be looked at.
+            InvalidInputError: If an argument cannot be used, or the text field is not known.
+        """
+        from es_simhash.flows.removal.plan import PlanOptions, plan_removal
+        from es_simhash.flows.removal.request import removal_request
+
+        options = PlanOptions(
+            verify=verify,
+            filter=filter,
+            min_similarity=min_similarity,
+            limit=limit,
+            max_share=max_share,
+            protect=protect,
+            show=show,
+            max_field_chars=max_field_chars,
+        )
+        request, options = removal_request(options, preset, max_distance=max_distance, rule=rule, canonical=canonical)
+        return self._run(plan_removal(self._context, index, path, request, options))
+
+    def apply_removal(
+        self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
+    ) -> Generator[Deduped, None, None]:
+        """
+        Delete what the plan in the file *path* names, and yield a record of each line.
+
+        Each document is in the archive, and that on the disk, before it is deleted; it is deleted only if it and its
+        canonical are as they were when the plan was made. What no longer fits is kept, and its record says why. A run
+        that was ended or killed goes on with the same files. See docs/removal.md.
+
+        Args:
+            path:
+                The plan.
+            archive:
+                The archive, gzip; made if it does not exist. Each plan has one of its own.
+
+        Raises:
+            InvalidInputError: If a file cannot be used, or the archive cannot be written.
+            GuardRailError: If by the present numbers more would be removed than the plan allows.
+        """
+        from es_simhash.flows.removal.apply import apply_removal
+
+        return self._stream(apply_removal(path, archive))

@@ -20,7 +20,7 @@ from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
-from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
+from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
 from es_simhash.flows.grouping.write_target import check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
@@ -34,7 +34,7 @@ from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
 from es_simhash.index.grouping.rule import Grouping
 
-__all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
+__all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
 _SIZES = IngestSizes()
 
@@ -188,7 +188,8 @@ class _Pipeline:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
+            sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
+            bulk = Bulk(sending, prefix=self._context.prefix)
             yield from check()
             due = batch.due if following is None or batch.due is not None else following.due
             reading = Compute(self._source.take, (due,)) if is_reading else None

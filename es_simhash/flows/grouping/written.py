@@ -5,13 +5,18 @@ The report on one ingested document. No request is made here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.hashing import hamming_distance
 from es_simhash.index.grouping.decide import Decision
 from es_simhash.index.grouping.item import Item, has_fingerprint
+from es_simhash.index.operations import Outcome
 
-__all__ = ["Written", "report"]
+__all__ = ["RefusedKind", "Written", "report"]
+
+RefusedKind: TypeAlias = Literal["exists", "refused"]
+
+CONFLICT = 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,9 @@ class Written:
             Name of the index that holds it.
         action:
             ``"written"``, ``"tagged"`` (written as a duplicate), ``"replaced"`` (written as the canonical, in place
-            of another), ``"skipped"`` (not written), ``"dropped"`` (by an ingest pipeline of the server) or
-            ``"refused"`` (by the server, or because it is no document).
+            of another), ``"skipped"`` (not written), ``"unchanged"`` (not created, because a document with its id and
+            content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
+            server, or because it is no document).
         reason:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
@@ -37,11 +43,14 @@ class Written:
             ``None`` where documents are not grouped, or it has no fingerprint.
         distance:
             Distance to that document, in bits.
-        similarity:
-            How similar its text is to that of this document (shingle Jaccard, 0 to 1); ``None`` where the two texts
-            were not compared, as under the rule ``connected`` where it is near another member of the group.
         fingerprinted:
             Whether it was sent with a fingerprint: a document without text, or without features, is not.
+        kind:
+            Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id) or
+            ``"refused"`` (for any other reason). ``None`` where it was not refused.
+        similarity:
+            How similar its text is to that of the canonical (shingle Jaccard, 0 to 1); ``None`` where the two texts
+            were not compared, as under the rule ``connected`` where it is near another member of the group.
     """
 
     position: int
@@ -52,6 +61,7 @@ class Written:
     canonical: str | None = None
     distance: int | None = None
     fingerprinted: bool = False
+    kind: RefusedKind | None = None
     similarity: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,6 +74,7 @@ class Written:
             "reason": self.reason,
             "fingerprinted": self.fingerprinted,
         }
+        plain |= {} if self.kind is None else {"kind": self.kind}
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
         return plain if self.similarity is None else plain | {"similarity": self.similarity}
@@ -76,7 +87,7 @@ def report(item: Item, *, prefix: str) -> Written:
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
     if outcome is None:
         if draft is None or decision is None or decision.leader is None:
-            return Written(place, None, None, "refused", item.problem)
+            return Written(place, None, None, "refused", item.problem, kind="refused")
         skipped_for = decision.leader
         return Written(
             place,
@@ -90,8 +101,9 @@ def report(item: Item, *, prefix: str) -> Written:
         )
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
     if not outcome.is_done:
-        action = "dropped" if outcome.is_dropped else "refused"
-        return Written(place, outcome.id, outcome.index, action, str(outcome.error), fingerprinted=is_fingerprinted)
+        action, kind = _refusal(item, outcome)
+        reason = None if action == "unchanged" else str(outcome.error)
+        return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
     action, canonical, distance, similarity = "written", None, None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
@@ -101,7 +113,15 @@ def report(item: Item, *, prefix: str) -> Written:
             action, canonical = "replaced", decision.leader.id
             distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
     return Written(
-        place, outcome.id, outcome.index, action, item.problem, canonical, distance, is_fingerprinted, similarity
+        place,
+        outcome.id,
+        outcome.index,
+        action,
+        item.problem,
+        canonical,
+        distance,
+        is_fingerprinted,
+        similarity=similarity,
     )
 
 
@@ -109,3 +129,13 @@ def _similarity(decision: Decision) -> float | None:
     """Return how similar the texts of the document and of the one reported as its canonical are, where it is known."""
     is_canonical = decision.leader is not None and decision.leader.id == decision.group
     return decision.similarity if is_canonical or decision.verdict == "replace" else None
+
+
+def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:
+    """Return the action and the kind of a document that was not written."""
+    if outcome.is_dropped:
+        return "dropped", None
+    if outcome.is_same:
+        return "unchanged", None
+    is_taken = outcome.status == CONFLICT and item.operation is not None and item.operation.kind == "create"
+    return "refused", "exists" if is_taken else "refused"

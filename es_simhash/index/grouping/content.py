@@ -90,6 +90,11 @@ class Content:
         return bool(self.digest)
 
     @property
+    def has_values(self) -> bool:
+        """Whether its values of ``per`` and ``within`` were read: then one without them has none."""
+        return self.unread is None or self.unread.kind == "text"
+
+    @property
     def key(self) -> Hashable:
         """A value that only documents share which are compared in the same way with every other."""
         return self.digest, self.per, self.moment, self.unread is None
@@ -152,14 +157,17 @@ def compare_contents(first: Content | None, second: Content | None, grouping: Gr
         return _YES
     one, other = first or _NO_CONTENT, second or _NO_CONTENT
     for each in (one, other):
-        if each.unread is not None and each.unread.kind != "text":
+        lacks = (grouping.per is not None and not each.per) or (grouping.within is not None and each.moment is None)
+        if lacks and each.has_values:
+            return _NO
+    for each in (one, other):
+        if not each.has_values:
             return Comparison(are_neighbours=False, unread=each.unread)
-    if grouping.per is not None and not (one.per and one.per == other.per):
+    if grouping.per is not None and one.per != other.per:
         return _NO
     if grouping.within is not None:
-        if one.moment is None or other.moment is None:
-            return _NO
-        if abs(one.moment - other.moment) > grouping.within.milliseconds:
+        apart = abs((one.moment or 0) - (other.moment or 0))
+        if apart > grouping.within.milliseconds:
             return _NO
     return _YES if grouping.similarity is None else _compare_texts(one, other, grouping.similarity)
 

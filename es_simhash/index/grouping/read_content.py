@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.index.documents import carries, read_text, values_at
+from es_simhash.index.documents import carries, read_text, read_values
 from es_simhash.index.grouping.content import Content, Unread, moment_of, per_of
 from es_simhash.index.grouping.dates import DEFAULT_FORMAT, milliseconds_of
 from es_simhash.index.grouping.rule import Grouping
@@ -50,7 +50,7 @@ class MappedField:
     def keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
         """Yield the values of a keyword field in *document*; the server keeps none that is longer than ignore_above."""
         longest = self.node.get("ignore_above")
-        for value in values_at(document, self.path):
+        for value in read_values(document, self.path):
             if value is None or isinstance(value, Mapping):
                 continue
             text = value if isinstance(value, str) else json.dumps(value, default=str)
@@ -64,7 +64,7 @@ class MappedField:
         Raises:
             InvalidInputError: If one cannot be read; the message shows it.
         """
-        for value in values_at(document, self.path):
+        for value in read_values(document, self.path):
             given = self.node.get("null_value") if value is None else value
             if given is None:
                 continue

@@ -1,0 +1,214 @@
+"""
+Applying a plan of removal: archive, delete, and see that every canonical is still there.
+
+For each batch of lines, in this order:
+
+1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. Both must have the version that
+   was planned, in the index that was planned (by its UUID). A line that does not fit is kept, and says why.
+2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step.
+3. *Delete.* Each is deleted only in the version that was planned. A lost answer is judged by reading again.
+4. *Check.* The canonicals are read again. What was deleted for one that is gone, or changed, is created again from the
+   archived text.
+
+A process may be killed at any point; with the same files the next one goes on. For a line it then finds:
+
+=================== ================== ==========================================================================
+in the archive      in the index       what is done
+=================== ================== ==========================================================================
+no                  planned version    steps 2 to 4
+no                  gone, or changed   nothing: another program did that
+yes                 planned version    steps 3 and 4: it was archived, and not deleted
+yes                 gone               step 4: it was deleted by an earlier run
+yes                 another version    nothing: it came back in step 4, or another program wrote it
+=================== ================== ==========================================================================
+
+So a document is in the archive whenever it is gone. Two runs whose plans are opposite may each delete what the other
+keeps; the one that checks last finds its canonical gone, and brings its duplicate back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
+from es_simhash.flows.removal.indices import count_shares, read_uuids
+from es_simhash.flows.removal.put_back import put_back
+from es_simhash.flows.removal.records import Deduped, DedupedKind
+from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.index.faults import refuse_updates
+from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.files import FilePath
+from es_simhash.removal.guards import refuse_excess
+from es_simhash.removal.judge import judge_removal, state_of
+from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.records import Archived, Key, PlannedRemoval
+
+__all__ = ["apply_removal"]
+
+BATCH = 200
+
+Items = Mapping[Key, Mapping[str, Any]]
+
+
+def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
+    """
+    Remove what the plan in the file *path* names, and emit a :class:`Deduped` for each line.
+
+    Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
+
+    Raises:
+        InvalidInputError: If the plan or the archive cannot be used, or the archive cannot be written; what was deleted
+            before is in the archive.
+        GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
+    """
+    plan: Plan = yield Compute(read_plan, (path,))
+    names = sorted(plan.header.index_uuids)
+    uuids = yield from read_uuids(names)
+    standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
+    if standing:
+        answer = yield Call("get_mapping", {"index": standing})
+        refuse_updates({name: each.get("mappings") or {} for name, each in answer.items()})
+    with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
+        if standing:
+            yield from _check_guards(plan, writer, standing)
+        removals = plan.removals()
+        while lines := (yield Compute(_take, (removals,))):
+            for record in (yield from _Batch(plan, writer).carry_out(lines)):
+                yield Emit(record)
+    if standing:
+        yield from refresh(standing)
+
+
+def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
+    return list(islice(removals, BATCH))
+
+
+def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str]) -> Flow[None]:
+    """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
+    guards = plan.header.guards
+    by_value = Counter({value: share.removals for value, share in guards.values.items()})
+    if guards.protect is not None and len(writer):
+        by_value -= yield Compute(_archived_values, (plan, writer, guards.protect))
+    present = yield from count_shares(names, guards, by_value)
+    refuse_excess(present.find_excess(max(0, len(plan) - len(writer))))
+
+
+def _archived_values(plan: Plan, writer: ArchiveWriter, field: str) -> Counter[str]:
+    """Return how many archived documents have each value of *field*."""
+    counts: Counter[str] = Counter()
+    for removal in plan.removals():
+        if writer.holds(removal.document.key):
+            value = removal.document.fields.get(field, [])
+            counts.update(map(str, value) if isinstance(value, list) else [str(value)])
+    return counts
+
+
+class _Batch:
+    """Carries out some lines of a plan."""
+
+    def __init__(self, plan: Plan, writer: ArchiveWriter) -> None:
+        self._plan = plan
+        self._writer = writer
+        self._records: dict[int, Deduped] = {}
+
+    def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[Deduped]]:
+        """Return the record of each line, in order."""
+        uuids = yield from read_uuids(sorted({name for each in lines for name in _indices(each)}))
+        fitting: dict[int, PlannedRemoval] = {}
+        for number, each in enumerate(lines):
+            if all(uuids.get(name) == self._plan.header.index_uuids.get(name) for name in _indices(each)):
+                fitting[number] = each
+            else:
+                self._records[number] = Deduped.of(each, "kept", "index_replaced")
+        documents = [each.document.key for each in fitting.values()]
+        canonicals = [each.canonical.key for each in fitting.values()]
+        items = yield from read_documents([*documents, *canonicals], source=documents)
+        before, to_delete = self._judge(fitting, items)
+        archived = yield from self._archive([fitting[number] for number in to_delete], items)
+        deletions = yield from delete_documents([fitting[number].document for number in to_delete])
+        deleted = self._note(fitting, to_delete, deletions)
+        yield from self._check(fitting, before, deleted, archived)
+        return [self._records[number] for number in range(len(lines))]
+
+    def _judge(self, lines: Mapping[int, PlannedRemoval], items: Items) -> tuple[list[int], list[int]]:
+        """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
+        before, to_delete = [], []
+        for number, each in lines.items():
+            key = each.document.key
+            verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=self._writer.holds(key))
+            if verdict == "delete":
+                to_delete.append(number)
+            elif verdict == "deleted_before" or verdict == "restore":  # noqa: PLR1714 -- narrows the type
+                before.append(number)
+            else:
+                detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
+                self._records[number] = Deduped.of(each, "kept", verdict, detail)
+        return before, to_delete
+
+    def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[dict[Key, Archived]]:
+        """Put the documents into the archive, except those that are there; return all of them."""
+        at = yield Compute(now)
+        archived = {
+            each.document.key: Archived(
+                *each.document.key, items[each.document.key]["_source"], each.canonical.key, self._plan.sha256, at
+            )
+            for each in lines
+        }
+        fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
+        yield Compute(self._writer.append, (fresh,))
+        return archived
+
+    def _note(
+        self, lines: Mapping[int, PlannedRemoval], numbers: Sequence[int], deletions: Mapping[Key, Deletion]
+    ) -> list[int]:
+        """Note what was not deleted; return the lines that were."""
+        deleted = []
+        for number in numbers:
+            each = lines[number]
+            deletion = deletions[each.document.key]
+            if deletion.is_deleted:
+                deleted.append(number)
+            elif deletion.refusal is None:
+                self._records[number] = Deduped.of(each, "kept", "changed")
+            else:
+                self._records[number] = Deduped.of(each, "kept", "refused", str(deletion.refusal))
+        return deleted
+
+    def _check(
+        self,
+        lines: Mapping[int, PlannedRemoval],
+        before: Sequence[int],
+        deleted: Sequence[int],
+        archived: Mapping[Key, Archived],
+    ) -> Flow[None]:
+        """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
+        gone = [*before, *deleted]
+        items = yield from read_documents([lines[number].canonical.key for number in gone])
+        lost: dict[int, DedupedKind] = {}
+        now_deleted = set(deleted)
+        for number in gone:
+            state = state_of(lines[number].canonical, items[lines[number].canonical.key])
+            if state in ("missing", "no_index"):
+                lost[number] = "canonical_missing"
+            elif state == "unreadable":
+                lost[number] = "unreadable"
+            elif state == "changed" and number in now_deleted:
+                lost[number] = "canonical_changed"
+            else:
+                self._records[number] = Deduped.of(lines[number], "deleted")
+        keys = {number: lines[number].document.key for number in lost}
+        texts = {**(yield Compute(self._writer.find, (list(set(keys.values()) - archived.keys()),))), **archived}
+        outcomes = yield from put_back([texts[key] for key in keys.values()])
+        for number, outcome in zip(lost, outcomes, strict=True):
+            if outcome.is_done or outcome.status == 409:
+                self._records[number] = Deduped.of(lines[number], "restored", lost[number])
+            else:
+                self._records[number] = Deduped.of(lines[number], "deleted", "not_restored", str(outcome.error))
+
+
+def _indices(removal: PlannedRemoval) -> tuple[str, str]:
+    return removal.document.index, removal.canonical.index

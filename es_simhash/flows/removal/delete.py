@@ -1,0 +1,147 @@
+"""
+Deletes documents of a known version, and judges lost answers by reading again.
+
+An answer may be lost after the server did the work, and both clients then send the request again by themselves; the
+second answer is a conflict (409). So what was not confirmed is read: a document that is gone was deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import IncompleteSearchError, shorten
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING
+from es_simhash.flows.transfer.retry import Patience, ask, is_passing
+from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.removal.judge import is_unreadable, state_of
+from es_simhash.removal.records import Key, PlannedDocument
+
+__all__ = ["Deletion", "delete_documents", "document_header", "read_documents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """
+    What became of a document that was to be deleted.
+
+    Attributes:
+        is_deleted:
+            Whether it is gone.
+        refusal:
+            Why the server did not delete it; ``None`` where it is gone, or has another version now.
+    """
+
+    is_deleted: bool
+    refusal: Refusal | None = None
+
+
+def document_header(key: Key) -> dict[str, Any]:
+    """
+    Return the metadata of an operation on the document *key*.
+    """
+    index, id_, routing = key
+    return {"_index": index, "_id": id_} | ({} if routing is None else {"routing": routing})
+
+
+def read_documents(
+    keys: Sequence[Key], *, source: Sequence[Key] = (), patience: Patience | None = None
+) -> Flow[dict[Key, Mapping[str, Any]]]:
+    """
+    Return the item of a multi-get about each document as it is now, whether a search can see it or not.
+
+    Args:
+        keys:
+            The documents.
+        source:
+            Those whose ``_source`` is wanted, as text.
+        patience:
+            How often a busy server is asked; by default nine times.
+    """
+    wanted = set(source)
+    found: dict[Key, Mapping[str, Any]] = {}
+    waiting = list(dict.fromkeys(keys))
+    patience = patience or Patience()
+    while waiting:
+        docs = [{**document_header(key), "_source": key in wanted} for key in waiting]
+        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)), patience=patience)
+        found |= zip(waiting, answer["docs"], strict=True)
+        waiting = [key for key in waiting if is_unreadable(found[key])]
+        if patience.is_spent:
+            break
+        if waiting:
+            yield patience.wait()
+    return found
+
+
+def delete_documents(documents: Sequence[PlannedDocument]) -> Flow[dict[Key, Deletion]]:
+    """
+    Delete *documents*, each only in the version that was planned, and return what became of each.
+
+    Raises:
+        IncompleteSearchError: If nobody can say whether some were deleted.
+        Exception: The client's own, if the server cannot be reached, or answers nothing, in all attempts.
+    """
+    done: dict[Key, Deletion] = {}
+    waiting = list(documents)
+    patience = Patience()
+    while waiting:
+        failure, outcomes = yield from _send(waiting)
+        unsure = []
+        for document, outcome in zip(waiting, outcomes, strict=True):
+            if outcome is not None and outcome.is_done:
+                done[document.key] = Deletion(is_deleted=True)
+            else:
+                unsure.append((document, outcome))
+        waiting = yield from _judge(unsure, done)
+        if waiting and patience.is_spent:
+            if failure is not None:
+                raise failure
+            break
+        if waiting:
+            yield patience.wait()
+    return done
+
+
+def _send(documents: Sequence[PlannedDocument]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
+    """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
+    try:
+        return None, (yield from send_bulk([_operation(each) for each in documents]))
+    except Exception as error:
+        if status_of(error) is not None and not is_passing(error):
+            raise
+        return error, [None] * len(documents)
+
+
+def _judge(
+    unsure: Sequence[tuple[PlannedDocument, Outcome | None]], done: dict[Key, Deletion]
+) -> Flow[list[PlannedDocument]]:
+    """Note what became of documents whose deletion was not confirmed, and return those to delete again."""
+    again = []
+    items = yield from read_documents([document.key for document, _ in unsure])
+    for document, outcome in unsure:
+        state = state_of(document, items[document.key])
+        if state == "unreadable":
+            reason = str(items[document.key]["error"])
+            raise IncompleteSearchError(
+                f"whether document {shorten(document.id)} was deleted could not be read: run the same command again",
+                reasons=(reason,),
+            )
+        if state in ("missing", "no_index"):
+            done[document.key] = Deletion(is_deleted=True)
+        elif state == "changed":
+            done[document.key] = Deletion(is_deleted=False)
+        else:
+            refusal = None if outcome is None else outcome.error
+            done[document.key] = Deletion(is_deleted=False, refusal=refusal or Refusal(503, reason="no answer"))
+            if outcome is None or outcome.status in (MISSING, CONFLICT) or is_passing(outcome.status):
+                again.append(document)
+    return again
+
+
+def _operation(document: PlannedDocument) -> Operation:
+    version = {"if_seq_no": document.seq_no, "if_primary_term": document.primary_term}
+    return Operation("delete", {**document_header(document.key), **version})

@@ -1,0 +1,100 @@
+"""
+Which indices a plan is for, and how many documents they hold now. No document is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from es_simhash.errors import MappingError
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.transfer.answers import check_whole, find_gaps
+from es_simhash.flows.transfer.count import count_documents
+from es_simhash.flows.transfer.retry import Patience, ask
+from es_simhash.removal.guards import Guards, Share
+
+__all__ = ["check_protected", "count_shares", "read_uuids"]
+
+VALUES = 1_000
+
+
+def read_uuids(names: Sequence[str]) -> Flow[dict[str, str]]:
+    """
+    Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            answer = yield from ask(Call("get_settings", {"index": name, "name": "index.uuid"}))
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            continue
+        settings = (answer.get(name) or {}).get("settings") or {}
+        if uuid := (settings.get("index") or {}).get("uuid"):
+            found[name] = uuid
+    return found
+
+
+def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:
+    """
+    Check that *field* is a keyword in each index.
+
+    Raises:
+        MappingError: If it is not.
+    """
+    for name, mapping in mappings.items():
+        found = _find_field(mapping, field).get("type")
+        if found not in ("keyword", "constant_keyword"):
+            raise MappingError(
+                f"field {field!r} of index {name!r} is mapped as {found!r}: only the values of a keyword field can be "
+                "protected",
+                problems=(f"field {field!r} is no keyword",),
+            )
+
+
+def _find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """Return how *mapping* maps *field*, which may be a multi-field; empty where it does not."""
+    node: Mapping[str, Any] = mapping
+    for part in field.split("."):
+        node = (node.get("properties") or node.get("fields") or {}).get(part) or {}
+    return node
+
+
+def count_shares(names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
+    """
+    Return *guards* with the present numbers of documents.
+
+    Args:
+        names:
+            The concrete indices.
+        guards:
+            The guard rails.
+        removals:
+            How many documents would be removed, for each value of the protected field.
+    """
+    documents, gaps = yield from count_documents(list(names), patience=Patience())
+    check_whole(gaps)
+    shares: dict[str, Share] = {}
+    if guards.protect is not None:
+        for part in _parts(sorted(removals), VALUES):
+            counts = yield from _count_values(names, guards.protect, part)
+            shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
+    return Guards(guards.max_share, guards.protect, documents, shares)
+
+
+def _count_values(names: Sequence[str], field: str, values: Sequence[str]) -> Flow[dict[str, int]]:
+    terms = {"field": field, "include": list(values), "size": len(values)}
+    body = {"size": 0, "track_total_hits": False, "aggs": {"values": {"terms": terms}}}
+    answer = yield from ask(Call("search", {"index": list(names), "body": body}))
+    # OpenSearch reports that it counted without looking at documents.
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}
+
+
+def _parts(values: Iterable[str], size: int) -> Iterable[list[str]]:
+    waiting = iter(values)
+    while part := list(islice(waiting, size)):
+        yield part

@@ -1,0 +1,249 @@
+"""
+Planning a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
+
+Which documents are duplicates is decided in ``index.grouping``. Here the present text of each duplicate is compared
+with that of its canonical, and their versions are noted, so that ``apply`` can see whether the plan still fits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.flows.context import Context, Index, Resolved
+from es_simhash.flows.grouping.reconcile import read_groups
+from es_simhash.flows.grouping.settings import settle_grouping
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
+from es_simhash.flows.removal.records import RemovalPlan
+from es_simhash.flows.resolve import resolve_index
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.primaries import reads_primaries
+from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.retry import ask
+from es_simhash.index.faults import refuse_updates
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.query import check_filter
+from es_simhash.index.rescore import document_key
+from es_simhash.index.similarity import check_bound
+from es_simhash.removal.compare import Candidate, Comparer, Suspect
+from es_simhash.removal.files import FilePath
+from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
+from es_simhash.removal.plan_file import PlanWriter
+from es_simhash.removal.records import Key, PlanHeader, PlannedRemoval
+
+if TYPE_CHECKING:
+    from es_simhash.index.grouping.table import Groups, Row
+
+__all__ = ["PlanOptions", "plan_removal"]
+
+BATCH = 500
+PAGE = 1_000
+DEFAULT_SIMILARITY = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """
+    What a plan is to contain. The attributes are the arguments of ``plan_removal``.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    verify: bool | float | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    min_similarity: float | None = None
+    limit: int | None = None
+    max_share: float = DEFAULT_MAX_SHARE
+    protect: str | None = None
+    show: Sequence[str] = ()
+    max_field_chars: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        check_max_share(self.max_share)
+        if self.verify is not None and not isinstance(self.verify, bool):
+            check_bound(self.verify)
+        if self.min_similarity is not None:
+            check_bound(self.min_similarity, name="min_similarity")
+            if self.verify is False:
+                raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
+        for name in ("limit", "max_field_chars"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise InvalidInputError(f"{name} {shorten(value)} is no number of them: give 0 or more")
+        if self.protect is not None and (not isinstance(self.protect, str) or not self.protect):
+            raise InvalidInputError(f"protect {shorten(self.protect)} names no field: give a keyword field")
+        if isinstance(self.show, str) or not all(isinstance(name, str) and name for name in self.show):
+            raise TypeError(f"show must be a list of names of fields, not {shorten(self.show)}")
+
+    def bound(self, grouping: Grouping) -> float | None:
+        """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
+        if self.verify is False:
+            return None
+        recorded: float | None = getattr(grouping, "similarity", None)
+        if self.verify is None or self.verify is True:
+            asked = DEFAULT_SIMILARITY if recorded is None else recorded
+        else:
+            asked = float(self.verify)
+        return max(asked, self.min_similarity or 0.0)
+
+
+@reads_primaries
+def plan_removal(
+    context: Context, index: Index, path: FilePath, request: GroupingRequest, options: PlanOptions
+) -> Flow[RemovalPlan]:
+    """
+    Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
+
+    Cost: what a dry run of reconcile costs, and for every 500 duplicates a multi-get; with a filter or a protected
+    field also a search.
+
+    Raises:
+        GuardRailError: If a larger share would be removed than is allowed; then there is no file.
+        IncompleteSearchError: If not every document could be read, or an index was replaced meanwhile.
+    """
+    resolved = yield from resolve_index(context, index)
+    if resolved.assumed is not None:
+        raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
+    grouping = yield from settle_grouping(context, resolved, request, record=False, may_differ=True)
+    refuse_updates(resolved.mappings)  # nor could what is deleted be written again
+    names = list(resolved.each)
+    comparer = _comparer(context, resolved, options, options.bound(grouping))
+    if options.protect is not None:
+        check_protected({name: resolved.mappings[name] for name in names}, options.protect)
+    uuids = yield from read_uuids(names)
+    _, groups = yield from read_groups(context, index, resolved, grouping)
+    with (yield Compute(PlanWriter, (path,))) as writer:
+        planning = _Planning(names, options, comparer, writer)
+        yield from planning.add_all(groups)
+        order = yield Compute(writer.order, (options.limit,))
+        guards = Guards(options.max_share, options.protect)
+        guards = yield from count_shares(names, guards, planning.removals_by_value(order))
+        refuse_excess(guards.find_excess(len(order)))
+        if (yield from read_uuids(names)) != uuids:
+            raise IncompleteSearchError("an index was replaced while it was read: plan again")
+        recorded = {**grouping.to_dict(), "similarity": comparer.bound}
+        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)))
+        sha256 = yield Compute(writer.finish, (header, order))
+    left_out = {**planning.left_out, "limit": len(writer) - len(order)}
+    left_out = {kind: number for kind, number in left_out.items() if number}
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, len(groups.duplicates), left_out)
+
+
+def _comparer(context: Context, resolved: Resolved, options: PlanOptions, bound: float | None) -> Comparer:
+    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    unknown = [name for name, fields in text_fields.items() if not fields]
+    if bound is not None and unknown:
+        raise InvalidInputError(
+            f"index {unknown[0]!r} does not record which field has the text, so texts cannot be compared: record it "
+            "with put_mapping, or pass verify=False"
+        )
+    schemes = {name: own.scheme for name, own in resolved.each.items()}
+    shown = (*options.show, *([options.protect] if options.protect else ()))
+    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars)
+
+
+class _Planning:
+    """
+    Adds the duplicates of an index to a plan, a batch at a time.
+
+    Attributes:
+        left_out:
+            How many duplicates are not in the plan, by kind.
+    """
+
+    def __init__(self, names: Sequence[str], options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._names = names
+        self._options = options
+        self._comparer = comparer
+        self._writer = writer
+        # For each line the values of the protected field; equal ones share a tuple.
+        self._values: list[tuple[str, ...]] = []
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add_all(self, groups: Groups) -> Flow[None]:
+        """Add all duplicates of *groups*."""
+        places = yield Compute(_by_canonical, (groups,))
+        for begin in range(0, len(places), BATCH):
+            yield from self._add(list(_candidates(groups, places[begin : begin + BATCH])))
+
+    def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
+        """Return how many of the lines *order* have each value of the protected field."""
+        return Counter(value for number in order for value in self._values[number])
+
+    def _add(self, candidates: list[Candidate]) -> Flow[None]:
+        values: dict[Key, tuple[str, ...]] = {}
+        if self._options.filter is not None or self._options.protect is not None:
+            values = yield from self._search([document for document, _, _ in candidates])
+            kept = [each for each in candidates if each[0].key in values]
+            self.left_out["filtered"] += len(candidates) - len(kept)
+            candidates = kept
+        if not candidates:
+            return
+        items = yield from self._read(candidates)
+        judged = yield Compute(self._comparer.compare, (candidates, items))
+        removals = [each for each in judged if isinstance(each, PlannedRemoval)]
+        self.left_out.update(each for each in judged if not isinstance(each, PlannedRemoval))
+        yield Compute(self._write, (removals, values))
+
+    def _write(self, removals: Sequence[PlannedRemoval], values: Mapping[Key, tuple[str, ...]]) -> None:
+        for each in removals:
+            self._writer.add(each)
+            own = values.get(each.document.key, ())
+            self._values.append(self._known.setdefault(own, own))
+
+    def _search(self, suspects: Sequence[Suspect]) -> Flow[dict[Key, tuple[str, ...]]]:
+        """Return those of *suspects* that match the filter, with their values of the protected field."""
+        found: dict[Key, tuple[str, ...]] = {}
+        field = self._options.protect
+
+        def note(hits: Hits) -> Flow[bool]:
+            yield from ()
+            for hit in hits:
+                found[document_key(hit)] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
+            return False
+
+        ids = sorted({each.id for each in suspects})
+        clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
+        body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
+        body |= {} if field is None else {"docvalue_fields": [field]}
+        names = sorted({each.index for each in suspects})
+        check_whole((yield from read_pages(names, body, note, page=PAGE)))
+        return found
+
+    def _read(self, candidates: Sequence[Candidate]) -> Flow[dict[Key, Mapping[str, Any]]]:
+        keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
+        fields = self._comparer.source_fields
+        docs = [
+            {"_index": index, "_id": id_, "_source": fields} | ({} if routing is None else {"routing": routing})
+            for index, id_, routing in keys
+        ]
+        answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+        return dict(zip(keys, answer["docs"], strict=True))
+
+
+def _by_canonical(groups: Groups) -> list[int]:
+    """Return the places of the duplicates; those of one canonical stand together, so that it is read once."""
+    import numpy as np  # noqa: PLC0415 -- loaded by now
+
+    duplicates = groups.duplicates
+    ordered: list[int] = duplicates[np.argsort(groups.canonical[duplicates], kind="stable")].tolist()
+    return ordered
+
+
+def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+    for place in places:
+        canonical = groups.table.row(int(groups.canonical[place]))
+        yield _suspect(groups.table.row(place)), _suspect(canonical), int(groups.distance[place])
+
+
+def _suspect(row: Row) -> Suspect:
+    return Suspect(row.index, row.id, row.routing, row.fingerprint)

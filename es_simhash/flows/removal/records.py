@@ -1,0 +1,148 @@
+"""
+What planning and applying a removal report: plain values. Nothing is planned or removed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.removal.judge import KeptKind
+from es_simhash.removal.records import PlannedRemoval
+
+__all__ = ["Deduped", "DedupedAction", "DedupedKind", "RemovalPlan"]
+
+DedupedAction: TypeAlias = Literal["deleted", "tagged", "would delete", "would tag", "kept", "restored"]
+DedupedKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
+
+_SENTENCES: dict[str, str] = {
+    "changed": "it was changed after the plan was made",
+    "missing": "it was deleted by another program",
+    "canonical_changed": "its canonical was changed after it was compared",
+    "canonical_missing": "its canonical was deleted",
+    "index_replaced": "its index was deleted, or replaced by another of that name",
+    "conflict": "others kept changing it",
+    "refused": "the server refused",
+    "unreadable": "the server could not read it now",
+    "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deduped:
+    """
+    What became of one duplicate; in a dry run, what would become of it.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it, or held it.
+        canonical:
+            Id of the document that stays.
+        canonical_index:
+            Name of the index that holds that.
+        distance:
+            Their distance in bits.
+        action:
+            ``"deleted"`` or ``"tagged"``; in a dry run ``"would delete"`` or ``"would tag"``. ``"kept"`` where the plan
+            no longer fits or the server refused. ``"restored"`` where it was deleted and came back, because its
+            canonical was deleted or changed at the same moment.
+        kind:
+            Why it was kept or restored, as a word; else ``None``.
+        detail:
+            What more is known, such as the server's own words.
+        similarity:
+            Similarity of the two texts, where they were compared.
+        routing:
+            Its routing value, where it has one.
+    """
+
+    id: str
+    index: str
+    canonical: str
+    canonical_index: str
+    distance: int
+    action: DedupedAction
+    kind: DedupedKind | None = None
+    detail: str = ""
+    similarity: float | None = None
+    routing: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what was planned was done, or would be."""
+        return self.kind is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was kept or restored, as a sentence for people; else ``None``."""
+        if self.kind is None:
+            return None
+        return f"{_SENTENCES[self.kind]}{': ' if self.detail else ''}{self.detail}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "canonical": self.canonical,
+            "canonical_index": self.canonical_index,
+            "distance": self.distance,
+            "similarity": self.similarity,
+            "action": self.action,
+            "kind": self.kind,
+            "reason": self.reason,
+            **({} if self.routing is None else {"routing": self.routing}),
+        }
+
+    @classmethod
+    def of(
+        cls, removal: PlannedRemoval, action: DedupedAction, kind: DedupedKind | None = None, detail: str = ""
+    ) -> Deduped:
+        """Return the record of a line of a plan."""
+        document, canonical = removal.document, removal.canonical
+        return cls(
+            document.id,
+            document.index,
+            canonical.id,
+            canonical.index,
+            removal.distance,
+            action,
+            kind,
+            detail,
+            removal.similarity,
+            document.routing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """
+    What a plan of removal contains, and what it leaves out.
+
+    Attributes:
+        path:
+            The file.
+        sha256:
+            Its digest; it names the plan in archives.
+        count:
+            Number of documents that would be removed.
+        documents:
+            Number of documents of the indices.
+        duplicates:
+            Number of duplicates that the grouping has.
+        left_out:
+            How many of them are not in the plan, by kind: ``"not_similar"``: the present texts are below the
+            similarity; ``"unreadable"``: a text could not be read; ``"changed"``: a document was changed or deleted
+            meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the present text;
+            ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit.
+    """
+
+    path: str
+    sha256: str
+    count: int
+    documents: int
+    duplicates: int
+    left_out: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,172 @@
+"""
+Compares the present texts of duplicates with those of their canonicals, for a plan of removal. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
+from es_simhash.index.documents import read_text, read_values
+from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.removal.records import Key, PlannedDocument, PlannedRemoval
+
+if TYPE_CHECKING:
+    from es_simhash.index.similarity import Shingles
+
+__all__ = ["Candidate", "Comparer", "Judged", "LeftOut", "Suspect"]
+
+LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
+"""Why a duplicate is not in a plan."""
+
+Judged: TypeAlias = PlannedRemoval | LeftOut
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """
+    A document as the grouping knows it.
+
+    Attributes:
+        index, id, routing:
+            Where it is.
+        fingerprint:
+            The fingerprint by which it was grouped.
+    """
+
+    index: str
+    id: str
+    routing: str | None
+    fingerprint: int
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has."""
+        return self.index, self.id, self.routing
+
+
+Candidate: TypeAlias = tuple[Suspect, Suspect, int]
+"""A duplicate, its canonical, and their distance in bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A document as it is now: what the plan notes of it, and its text as shingles."""
+
+    planned: PlannedDocument
+    shingles: Shingles | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparer:
+    """
+    Compares documents as they are now.
+
+    Attributes:
+        text_fields:
+            Fields of the text, by name of the index; empty where they are not known.
+        schemes:
+            Scheme of the fingerprints, by name of the index.
+        prefix:
+            Name of the object that holds the fields.
+        bound:
+            Smallest similarity of a duplicate to its canonical; ``None``: texts are not compared.
+        shown:
+            Further fields to note in the plan.
+        max_field_chars:
+            Characters of a value after which it is cut in the plan.
+    """
+
+    text_fields: Mapping[str, Sequence[str]]
+    schemes: Mapping[str, Scheme]
+    prefix: str
+    bound: float | None
+    shown: Sequence[str] = ()
+    max_field_chars: int = 10_000
+
+    @property
+    def source_fields(self) -> list[str]:
+        """The parts of ``_source`` that are needed."""
+        texts = (name for fields in self.text_fields.values() for name in fields)
+        return sorted({*texts, *self.shown, f"{self.prefix}.fingerprint"})
+
+    def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Judged]:
+        """
+        Return for each candidate its line of the plan, or why it is left out.
+
+        Args:
+            candidates:
+                The duplicates.
+            items:
+                The item of a multi-get about each document.
+        """
+        suspects = {each.key: each for pair in candidates for each in pair[:2]}
+        read = {key: self._read(each, items[key]) for key, each in suspects.items()}
+        return [self._judge(read[each.key], read[canonical.key], bits) for each, canonical, bits in candidates]
+
+    def _judge(self, document: _Read | LeftOut, canonical: _Read | LeftOut, distance: int) -> Judged:
+        if not isinstance(document, _Read):
+            return document
+        if not isinstance(canonical, _Read):
+            return canonical
+        if self.bound is None:
+            return PlannedRemoval(document.planned, canonical.planned, distance, None, "distance")
+        if document.shingles is None or canonical.shingles is None:
+            return "unreadable"
+        similarity = compare_shingles(document.shingles, canonical.shingles).jaccard
+        if similarity < self.bound:
+            return "not_similar"
+        return PlannedRemoval(document.planned, canonical.planned, distance, similarity)
+
+    def _read(self, suspect: Suspect, item: Mapping[str, Any]) -> _Read | LeftOut:
+        if "error" in item:
+            return "unreadable"
+        if not item.get("found"):
+            return "changed"
+        source = item.get("_source") or {}
+        fields = self.text_fields.get(suspect.index, ())
+        try:
+            text = read_text(source, fields)
+        except InvalidInputError:
+            return "unreadable"
+        if text is None and fields:
+            return "unreadable"
+        shingles = None
+        if self.bound is not None:
+            shingles = None if text is None else shingle_set(text)
+        elif (left_out := self._judge_fingerprint(suspect, source, text)) is not None:
+            return left_out
+        values, cut = self._values(source, fields)
+        planned = PlannedDocument(
+            suspect.id, suspect.index, suspect.routing, item["_seq_no"], item["_primary_term"], values, cut
+        )
+        return _Read(planned, shingles)
+
+    def _judge_fingerprint(self, suspect: Suspect, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
+        """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""
+        if read_values(source, f"{self.prefix}.fingerprint") != [to_hex(suspect.fingerprint)]:
+            return "changed"
+        scheme = self.schemes.get(suspect.index)
+        if text is not None and scheme is not None and compute_fingerprint(text, scheme=scheme) != suspect.fingerprint:
+            return "stale"
+        return None
+
+    def _values(self, source: Mapping[str, Any], fields: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return the values to note in the plan, and the names of those that were cut."""
+        values: dict[str, Any] = {}
+        cut = []
+        for name in dict.fromkeys([*fields, *self.shown]):
+            found = read_values(source, name)
+            if not found:
+                continue
+            value = found[0] if len(found) == 1 else found
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            if len(text) > self.max_field_chars:
+                value = text[: self.max_field_chars]
+                cut.append(name)
+            values[name] = value
+        return values, tuple(cut)
