@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
-__all__ = ["DEFAULT_FORMAT", "milliseconds_of"]
+__all__ = ["milliseconds_of"]
 
-DEFAULT_FORMAT = "strict_date_optional_time||epoch_millis"
+# The formats of a field whose mapping names none.
+_DEFAULT = "strict_date_optional_time||epoch_millis"
+_DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
 
 # A date_nanos is a number of nanoseconds in 63 bits.
 _LAST_OF_NANOS = (2**63 - 1) // 1_000_000
@@ -31,7 +33,9 @@ _OPTIONAL_TIME = re.compile(
 # The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
 _PATTERNS = {
     "date_optional_time": _OPTIONAL_TIME,
-    "date_optional_time_nanos": _OPTIONAL_TIME,
+    "date_optional_time_nanos": re.compile(
+        rf"(?P<year>\d{{4}})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)(?:T{_TIME}{_FRACTION}?{_ZONE}?)?)?)?"
+    ),
     "date": re.compile(_DAY),
     "date_time": re.compile(rf"{_DAY}T{_TIME}{_FRACTION}{_ZONE}"),
     "date_time_no_millis": re.compile(rf"{_DAY}T{_TIME}{_ZONE}"),
@@ -46,7 +50,7 @@ _PATTERNS = {
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
 
 
-def milliseconds_of(value: Any, date_format: str = DEFAULT_FORMAT, *, with_nanos: bool = False) -> float | None:
+def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> float | None:
     """
     Return the moment that a server reads from *value*, in milliseconds since 1970; ``None`` if it cannot be read here.
 
@@ -58,7 +62,8 @@ def milliseconds_of(value: Any, date_format: str = DEFAULT_FORMAT, *, with_nanos
         value:
             A value of the field in a document: a string, a number or a datetime.
         date_format:
-            ``format`` of the field's mapping: formats that are tried in order, with ``||`` between them.
+            ``format`` of the field's mapping: formats that are tried in order, with ``||`` between them. ``None``
+            where the mapping has none.
         with_nanos:
             Whether parts of a millisecond count: for the type ``date_nanos``.
     """
@@ -68,7 +73,7 @@ def milliseconds_of(value: Any, date_format: str = DEFAULT_FORMAT, *, with_nanos
         return None
     # A server reads a number as the text that stands in the JSON, so 2026 is a year.
     text = value if isinstance(value, str) else repr(value)
-    for name in date_format.split("||"):
+    for name in (date_format or (_DEFAULT_OF_NANOS if with_nanos else _DEFAULT)).split("||"):
         reader = _reader(name.strip().removeprefix("strict_"))
         if reader is None:
             return None  # a format before the one that fits may be the one that the server takes

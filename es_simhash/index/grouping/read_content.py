@@ -14,7 +14,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.documents import carries, read_text, read_values
 from es_simhash.index.grouping.content import Content, Unread, moment_of, per_of
-from es_simhash.index.grouping.dates import DEFAULT_FORMAT, milliseconds_of
+from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.rule import Grouping
 
 __all__ = ["ContentReader", "MappedField", "make_reader"]
@@ -68,10 +68,10 @@ class MappedField:
             given = self.node.get("null_value") if value is None else value
             if given is None:
                 continue
-            date_format = self.node.get("format", DEFAULT_FORMAT)
+            date_format = self.node.get("format")
             found = milliseconds_of(given, date_format, with_nanos=self.node.get("type") == "date_nanos")
             if found is None:
-                raise InvalidInputError(f"{shorten(given)} of field {self.path!r} (format {date_format})")
+                raise InvalidInputError(f"{shorten(given)} of field {self.path!r} (format {date_format or 'default'})")
             yield found
 
 
@@ -153,7 +153,7 @@ def make_reader(
 def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
     """Return how *mappings* map *field*; a date that they read differently cannot be read here."""
     found = [MappedField.find(each, field) for each in mappings]
-    formats = {each.node.get("format", DEFAULT_FORMAT) for each in found}
+    formats = {(each.node.get("type"), each.node.get("format")) for each in found}
     limits = [int(each.node["ignore_above"]) for each in found if "ignore_above" in each.node]
-    node = {**found[0].node, "format": " or ".join(sorted(formats))}
+    node = {**found[0].node, **({"format": "not the same in all indices"} if len(formats) > 1 else {})}
     return MappedField(found[0].path, {**node, "ignore_above": min(limits)} if limits else node)
