@@ -278,6 +278,8 @@ def is_match(query, id_, source):
             and sum(is_match(each, id_, source) for each in shoulds) >= least
             and not any(is_match(each, id_, source) for each in nots)
         )
+    if kind == "match_all":
+        return True
     if kind == "script":
         return True  # what it leaves out is rescored away all the same
     if kind == "ids":

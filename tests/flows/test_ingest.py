@@ -1,5 +1,7 @@
 """Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
 
+from itertools import count
+
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
@@ -304,3 +306,31 @@ def test_a_source_that_breaks_is_told_last():
         assert len(run.emitted) == 5
         assert_told_truly(run, store)
         assert_grouped(store, way)
+
+
+def test_settings_that_cannot_be_confirmed_are_the_clients_error():
+    """While lookups are repeated, the mapping cannot be read any more: what was raised within does not come out."""
+    failure = ConnectionError("gone")
+
+    class Failing(FakeServer):
+        reads = 0
+
+        def get_mapping(self, index, filter_path=None):
+            self.reads -= 1
+            return failure if self.reads < 0 else super().get_mapping(index, filter_path)
+
+        def msearch(self, body):
+            answer = super().msearch(body)
+            for each in answer["responses"]:
+                each["_shards"] = {"total": 2, "successful": 1, "failed": 0}
+            return answer
+
+    seconds = count()
+    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest())
+    for reads in range(1, 12):
+        store = Failing({"a0": grouped(A, "a0")})
+        store.reads = reads
+        context = Context(clock=lambda: float(next(seconds)))
+        with pytest.raises(ConnectionError) as caught:
+            carry_out(ingest(context, INDEX, [{"_id": "a1", "body": A}], options), store)
+        assert caught.value is failure

@@ -125,6 +125,7 @@ def test_tags_are_those_of_the_rule(server, index, simhash, client, call, groupi
     assert stored_groups(read_all(server, index)) == {f"{n:05d}": f"{c:05d}" for n, c in enumerate(expected)}
     assert 8 < sum(n != c for n, c in enumerate(expected)) < 140
     assert {each.reason for each in reports} == {None}
+    assert simhash.reconcile(index).changed == 0
     for n, (report, c) in enumerate(zip(reports, expected, strict=True)):
         if n == c or not grouping["verify"]:
             assert report.similarity is None
@@ -156,6 +157,8 @@ def test_chains_stay_within_components(server, index, simhash, client, call, gro
     for n, group in enumerate(groups):
         before = [m for m in range(n) if are_neighbours(documents[n], documents[m], grouping)]
         assert (group == n) == (not before)
+    simhash.reconcile(index)
+    assert stored_groups(read_all(server, index)) == {f"{n:05d}": f"{first:05d}" for n, first in enumerate(whole)}
 
 
 def test_replace_takes_over_only_neighbours(server, index, simhash, client, call):

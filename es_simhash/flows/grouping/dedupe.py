@@ -24,7 +24,8 @@ from es_simhash.index.faults import refuse_updates
 from es_simhash.index.grouping.rule import GroupingRequest
 
 if TYPE_CHECKING:
-    from es_simhash.index.grouping.table import Groups, Row
+    from es_simhash.index.grouping.groups import Groups
+    from es_simhash.index.grouping.table import Row
 
 __all__ = ["Action", "Deduped", "dedupe"]
 
@@ -99,7 +100,7 @@ def dedupe(context: Context, index: Index, action: Action, request: GroupingRequ
     if not dry_run:
         refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     grouping = yield from settle_grouping(
-        context, resolved, request, record=not dry_run and action == "tag", may_differ=dry_run
+        context, resolved, request, record=not dry_run and action == "tag", may_differ=dry_run, is_supported=True
     )
     failed: dict[tuple[str, str], str] = {}
     if action == "tag" and not dry_run:

@@ -28,6 +28,7 @@ from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
@@ -91,6 +92,8 @@ def ingest(
                 reader=source.reader,
             )
             yield from lookup.prepare()
+        else:
+            yield from check_shards(index)
         context.learn(index, agree(resolved, context), resolved)
         pipeline = _Pipeline(context, index, source, grouper, resolved)
         yield from pipeline.run(lambda: check_unchanged(context, index, settings))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.index.similarity import compare_shingles, shingle_set
@@ -74,7 +75,7 @@ class Content:
         text: str | None = None,
         *,
         per: tuple[str, ...] = (),
-        moment: float | None = None,
+        moment: int | None = None,
         unread: Unread | None = None,
     ) -> None:
         self._text = text
@@ -194,10 +195,10 @@ def per_of(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(sorted(set(map(str, values))))
 
 
-def moment_of(values: Iterable[Any]) -> float | None:
+def moment_of(values: Iterable[Any]) -> int | None:
     """
-    Return the date that counts of the *values* of a date field, in milliseconds since 1970: the earliest.
+    Return the date that counts of the *values* of a date field, in whole milliseconds since 1970: the earliest.
 
     ``None`` without a value.
     """
-    return min(map(float, values), default=None)
+    return min((floor(float(each)) for each in values), default=None)
