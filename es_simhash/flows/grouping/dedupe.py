@@ -100,7 +100,7 @@ def dedupe(context: Context, index: Index, action: Action, request: GroupingRequ
     if not dry_run:
         refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     grouping = yield from settle_grouping(
-        context, resolved, request, record=not dry_run and action == "tag", may_differ=dry_run, is_supported=True
+        context, resolved, request, record=not dry_run and action == "tag", may_differ=dry_run
     )
     failed: dict[tuple[str, str], str] = {}
     if action == "tag" and not dry_run:
