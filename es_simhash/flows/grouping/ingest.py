@@ -18,7 +18,7 @@ from es_simhash.flows.feed import Feed
 from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
-from es_simhash.flows.grouping.settings import settle_grouping
+from es_simhash.flows.grouping.settings import check_known, settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
 from es_simhash.flows.grouping.write_target import check_indices, find_write_target
@@ -34,6 +34,7 @@ from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.meta import IndexSettings
 
 __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
@@ -96,9 +97,16 @@ def ingest(
             yield from check_shards(index)
         context.learn(index, agree(resolved, context), resolved)
         pipeline = _Pipeline(context, index, source, grouper, resolved)
-        yield from pipeline.run(lambda: check_unchanged(context, index, settings))
+        yield from pipeline.run(lambda: _check(context, index, settings, grouper))
     finally:
         source.close()
+
+
+def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None) -> Flow[None]:
+    """Refuse to go on writing to an index that now has another scheme or another grouping."""
+    yield from check_unchanged(context, index, settings)
+    if grouper is not None:
+        check_known(context, index, grouper.grouping)
 
 
 class _Grouper:
@@ -119,7 +127,7 @@ class _Grouper:
         self.lookup = lookup
         self._prefix = prefix
         self._index = index
-        self._grouping = grouping
+        self.grouping = grouping
         self._decider = decider
         self._sizes = sizes
         self._is_updatable = is_updatable
@@ -151,7 +159,7 @@ class _Grouper:
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(self._index, settled, self._grouping, prefix=self._prefix, reader=self._reader)
+            settled = yield from relink(self._index, settled, self.grouping, prefix=self._prefix, reader=self._reader)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:
