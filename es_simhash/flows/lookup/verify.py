@@ -24,6 +24,7 @@ from es_simhash.index.similarity import check_bound, compare_shingles, shingle_s
 
 __all__ = [
     "DEFAULT_SIMILARITY",
+    "FETCH",
     "NoText",
     "TextSource",
     "Texts",
