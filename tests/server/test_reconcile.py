@@ -6,7 +6,22 @@ from datetime import UTC, datetime
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint
-from tests.server.support import ONE_SHARD, expected_groups, numbered, read_all, send_lines, stored_groups, texts
+from tests.server.support import (
+    ONE_SHARD,
+    ByDistance,
+    expected_groups,
+    numbered,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
 
 
 def fill(simhash, server, index, found, **options):
