@@ -14,11 +14,11 @@ from .errors import (
     SimHashError,
     WorkerError,
 )
-from .flows.grouping.dedupe import Deduped
 from .flows.grouping.groups import Group, Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
+from .flows.removal.records import Deduped, RemovalPlan
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
@@ -80,6 +80,7 @@ __all__ = [
     "Problem",
     "Reconciled",
     "Removal",
+    "RemovalPlan",
     "Scheme",
     "SchemeError",
     "SchemeMismatchError",

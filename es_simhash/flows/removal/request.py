@@ -5,7 +5,6 @@ The grouping that a removal asks for, from the arguments of a caller. No request
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from es_simhash.flows.removal.plan import PlanOptions
 from es_simhash.index.grouping.rule import GroupingRequest
@@ -14,15 +13,15 @@ from es_simhash.index.presets import get_preset
 __all__ = ["removal_request"]
 
 
-def removal_request(
-    options: PlanOptions, preset: str | None, *, max_distance: int | None, **given: Any
-) -> tuple[GroupingRequest, PlanOptions]:
+def removal_request(request: GroupingRequest, options: PlanOptions) -> tuple[GroupingRequest, PlanOptions]:
     """
-    Return the request, and *options* with the similarity of the *preset* where no other is asked for.
+    Return *request* and *options* with the similarity that is asked for in the options.
+
+    Groups are made by distance, per and within; then each duplicate is compared with its canonical.
     """
-    if preset is not None:
-        chosen = get_preset(preset)
-        max_distance = chosen.max_distance if max_distance is None else max_distance
-        if options.verify is None or options.verify is True:
-            options = replace(options, verify=chosen.similarity)
-    return GroupingRequest(max_distance=max_distance, **given), options
+    distance, verify = request.max_distance, request.verify
+    if request.preset is not None:
+        chosen = get_preset(request.preset)
+        distance = chosen.max_distance if distance is None else distance
+        verify = chosen.similarity if verify is None or verify is True else verify
+    return replace(request, preset=None, verify=None, max_distance=distance), replace(options, verify=verify)
