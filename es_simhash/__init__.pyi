@@ -1,6 +1,7 @@
 # What the package offers: `__init__.py` reads this file, and so do type checkers.
 from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
+from .dashboards import build_dashboards
 from .errors import (
     EmbeddedServerError,
     GuardRailError,
@@ -19,6 +20,7 @@ from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
 from .flows.removal.records import Deduped, RemovalPlan
+from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
@@ -81,6 +83,7 @@ __all__ = [
     "Reconciled",
     "Removal",
     "RemovalPlan",
+    "Restored",
     "Scheme",
     "SchemeError",
     "SchemeMismatchError",
@@ -92,6 +95,7 @@ __all__ = [
     "Written",
     "block_terms",
     "build_component_template",
+    "build_dashboards",
     "build_index_template",
     "build_mapping",
     "build_query",

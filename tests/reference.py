@@ -6,6 +6,7 @@ only the shipped table knows on a newer Python. The rules of normalisation are s
 docs/schemes.md.
 """
 
+import functools
 import hashlib
 import math
 import unicodedata
@@ -206,25 +207,99 @@ def distance(a, b):
     return sum((a >> bit ^ b >> bit) & 1 for bit in range(64))
 
 
-def star(values, max_distance):
-    """Return the place of each value's canonical: one after the other, as the rule says."""
+@functools.cache
+def shingle_runs(text):
+    """Runs of words that are worth 15: 5 for a word, 3 for a character of a script without spaces."""
+    found = words(text)
+    worth = [3 if is_unspaced(word[0]) else 5 for word in found]
+    runs = set()
+    for start in range(len(found)):
+        for end in range(start + 1, len(found) + 1):
+            if sum(worth[start:end]) >= 15:
+                runs.add(tuple(found[start:end]))
+                break
+    return frozenset(runs or ({tuple(found)} if found else ()))
+
+
+def jaccard(first, second):
+    """Shared runs of words as a share of all runs of two texts."""
+    one, other = shingle_runs(first), shingle_runs(second)
+    return Fraction(len(one & other), max(1, len(one | other)))
+
+
+def are_neighbours(first, second, *, max_distance, similarity=None, per=None, within=None):
+    """
+    Whether two documents, given as dicts, are neighbours.
+
+    "text" is None where it cannot be read; *per* names a key with a list of values, *within* is a key with a list of
+    moments and the largest difference.
+    """
+    near = distance(first["fingerprint"], second["fingerprint"]) <= max_distance
+    if near and per is not None:
+        near = bool(first[per]) and set(first[per]) == set(second[per])
+    if near and within is not None:
+        dates = first[within[0]], second[within[0]]
+        near = all(dates) and abs(min(dates[0]) - min(dates[1])) <= within[1]
+    if near and similarity is not None:
+        texts = first["text"], second["text"]
+        near = None not in texts and float(jaccard(*texts)) >= similarity
+    return near
+
+
+def canonical_order(documents, keys):
+    """The places of documents as dicts, the preferred first: by *keys*, id, index, routing."""
+
+    def rank(document, key):
+        if key == "id":
+            return 0
+        if key == "longest":
+            return -len(document["text"] or "")
+        if ":" in key:
+            field, _, listed = key.partition(":")
+            names = listed.split(">")
+            others = names.index("*") if "*" in names else len(names)
+            return min((names.index(value) if value in names else others for value in document[field]), default=99)
+        if key.startswith("-"):
+            return -max(document[key[1:]], default=float("-inf"))
+        return min(document[key], default=float("inf"))
+
+    def place_of(place):
+        document = documents[place]
+        names = document["id"], document["index"], document.get("routing") or ""
+        return [rank(document, key) for key in keys], [name.encode() for name in names]
+
+    return sorted(range(len(documents)), key=place_of)
+
+
+def star_of(count, near):
+    """Return the place of each one's canonical, one after the other; *near* says whether two places are neighbours."""
     canonicals, places = [], []
-    for place, value in enumerate(values):
-        near = [each for each in canonicals if distance(values[each], value) <= max_distance]
-        if not near:
+    for place in range(count):
+        found = [each for each in canonicals if near(each, place)]
+        if not found:
             canonicals.append(place)
-        places.append(near[0] if near else place)
+        places.append(found[0] if found else place)
     return places
 
 
-def connected(values, max_distance):
-    """Return the first place of each value's component, by walking until nothing changes."""
-    places = list(range(len(values)))
+def connected_of(count, near):
+    """Return the first place of each one's component, by walking until nothing changes."""
+    places = list(range(count))
     is_settled = False
     while not is_settled:
         is_settled = True
-        for a, x in enumerate(values):
-            for b, y in enumerate(values):
-                if distance(x, y) <= max_distance and places[a] < places[b]:
+        for a in range(count):
+            for b in range(count):
+                if places[a] < places[b] and near(a, b):
                     places[b], is_settled = places[a], False
     return places
+
+
+def star(values, max_distance):
+    """Return the place of each fingerprint's canonical."""
+    return star_of(len(values), lambda a, b: distance(values[a], values[b]) <= max_distance)
+
+
+def connected(values, max_distance):
+    """Return the first place of each fingerprint's component."""
+    return connected_of(len(values), lambda a, b: distance(values[a], values[b]) <= max_distance)

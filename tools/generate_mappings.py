@@ -1,5 +1,7 @@
 """
-Write ``mappings/``: what ``es-simhash mapping`` prints, for both products. ``make mappings`` runs it, a test holds it.
+Write ``mappings/``: what ``es-simhash mapping`` and ``es-simhash dashboards`` print.
+
+``make mappings`` runs it, and a test compares the files with what it builds.
 """
 
 # ruff: noqa: INP001 - a script, not part of a package
@@ -10,11 +12,28 @@ from pathlib import Path
 
 from es_simhash.cli.commands.mapping import COMPONENT, build_console_text
 from es_simhash.cli.options import PRODUCTS
+from es_simhash.dashboards import build_dashboards
 from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
 
 ROOT = Path(__file__).parents[1]
 TEXT_FIELD = "body"
 PATTERN = "my-index-*"
+
+# Packs for Kibana and Dashboards, by the name of the file.
+PACKS: dict[str, dict[str, str]] = {
+    "my-index": {
+        "index": "my-index",
+        "time_field": "published_at",
+        "source_field": "source",
+        "text_field": TEXT_FIELD,
+    },
+    "logs": {
+        "index": "logs-*",
+        "time_field": "@timestamp",
+        "source_field": "data_stream.dataset",
+        "text_field": "message",
+    },
+}
 
 
 def build_files() -> dict[str, str]:
@@ -31,6 +50,9 @@ def build_files() -> dict[str, str]:
         for name, document in documents.items():
             files[f"{product}/{name}"] = json.dumps(document, indent=2) + "\n"
         files[f"{product}/devtools.txt"] = build_console_text(product, text_field=TEXT_FIELD) + "\n"
+    for name, arguments in PACKS.items():
+        lines = [json.dumps(each, ensure_ascii=False) for each in build_dashboards(**arguments)]
+        files[f"dashboards/{name}.ndjson"] = "\n".join(lines) + "\n"
     return files
 
 

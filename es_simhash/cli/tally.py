@@ -20,6 +20,7 @@ _PHRASES = {
     "tagged": "tagged as duplicates",
     "replaced": "became canonical in place of another",
     "skipped": "skipped as duplicates",
+    "unchanged": "there already",
     "dropped": "dropped by an ingest pipeline",
     "refused": "refused",
     "unreadable": "unreadable",

@@ -21,6 +21,7 @@ __all__ = ["ELASTICSEARCH", "OPENSEARCH", "Dialect", "find_dialect", "is_async_c
 _COMMON = {
     "bulk": "bulk",
     "clear_scroll": "clear_scroll",
+    "cluster_health": "cluster.health",
     "create_index": "indices.create",
     "get_alias": "indices.get_alias",
     "get_data_stream": "indices.get_data_stream",

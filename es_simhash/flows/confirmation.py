@@ -19,7 +19,7 @@ from es_simhash.flows.protocol import Call, Flow, Together
 from es_simhash.flows.resolve import judge_mappings, read_index_settings
 from es_simhash.index.meta import META_KEY, IndexSettings
 
-__all__ = ["SettingsChanged", "check_unchanged", "confirm", "send_confirmed", "with_settings"]
+__all__ = ["SettingsChanged", "check_unchanged", "confirm", "send_confirmed", "while_unchanged", "with_settings"]
 
 _T = TypeVar("_T")
 
@@ -48,8 +48,28 @@ def with_settings(context: Context, index: Index, work: Callable[[IndexSettings]
             return (yield from work(settings))
         except SettingsChanged:
             context.unlearn(index, settings)
+    raise _always_changing(index)
+
+
+def while_unchanged(context: Context, index: Index, settings: IndexSettings, work: Callable[[], Flow[_T]]) -> Flow[_T]:
+    """
+    Return what *work* returns; repeat it if settings of *index* have changed, or could not be read, but not its scheme.
+
+    Raises:
+        SchemeMismatchError, MappingError: As :func:`check_unchanged`.
+        IncompleteSearchError: If they change again and again.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return (yield from work())
+        except SettingsChanged:
+            yield from check_unchanged(context, index, settings)
+    raise _always_changing(index)
+
+
+def _always_changing(index: Index) -> IncompleteSearchError:
     reason = f"the settings of {shorten(index)} changed during the lookup, {ATTEMPTS} times"
-    raise IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
+    return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
 def send_confirmed(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:

@@ -134,6 +134,9 @@ class Outcome:
             Sequence number and primary term of the document now, where it was written.
         is_dropped:
             Whether an ingest pipeline of the server dropped the document; ``error`` is set then as well.
+        is_same:
+            Whether it was to be created, and a document with its id and content was there before; ``error`` is set then
+            as well.
     """
 
     id: str | None
@@ -142,6 +145,7 @@ class Outcome:
     error: Refusal | None = None
     version: tuple[int, int] | None = None
     is_dropped: bool = False
+    is_same: bool = False
 
     @property
     def is_done(self) -> bool:

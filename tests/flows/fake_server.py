@@ -142,7 +142,7 @@ class FakeServer:
         return {"responses": [{**self.search(each), "status": 200} for each in body[1::2]]}
 
     def mget(self, body):
-        return {"docs": [self._get(each["_id"], each["_source"]) for each in body["docs"]]}
+        return {"docs": [self._get(each["_id"], each.get("_source", True)) for each in body["docs"]]}
 
     def bulk(self, body):
         lines, items = iter(body), []
@@ -156,6 +156,8 @@ class FakeServer:
         status = self.refuse(header)
         if status is None and kind == "update" and held is None:
             status = 404
+        if status is None and kind == "create" and held is not None:
+            status = 409
         if (
             status is None
             and "if_seq_no" in header
@@ -276,6 +278,8 @@ def is_match(query, id_, source):
             and sum(is_match(each, id_, source) for each in shoulds) >= least
             and not any(is_match(each, id_, source) for each in nots)
         )
+    if kind == "match_all":
+        return True
     if kind == "script":
         return True  # what it leaves out is rescored away all the same
     if kind == "ids":

@@ -213,6 +213,10 @@ class Documents:
                 self.waits.append(request.seconds)
                 answer = None
                 continue
+            if request.api == "mget":
+                asked = [each["_id"] for each in request.arguments["body"]["docs"]]
+                answer = {"docs": [{"found": each in self.docs, "_source": self.docs.get(each)} for each in asked]}
+                continue
             lines, items = iter(request.arguments["body"]), []
             for line in lines:
                 [(kind, header)] = line.items()

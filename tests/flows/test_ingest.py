@@ -1,5 +1,7 @@
 """Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
 
+from itertools import count
+
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
@@ -33,7 +35,8 @@ def filled():
 
 def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
-    options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(rule=way.get("rule")))
+    rest = {key: value for key, value in way.items() if key != "rule"}
+    options = IngestOptions(**rest, grouping=GroupingRequest(rule=way.get("rule")))
     flow = ingest(Context(), INDEX, given, options, sizes=IngestSizes(documents=2))
     return carry_out(flow, store, **trouble)
 
@@ -101,6 +104,44 @@ def test_a_failure_at_any_call(way, failure, is_late):
             assert {each.reason for each in run.emitted} == {None}
         else:
             assert run.error is failure
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_lost_answer_to_what_creates_documents(on_duplicate, is_late):
+    """Each is recognised as our own when it exists at the second attempt; nothing is reported as refused."""
+    way = {"on_duplicate": on_duplicate, "op_type": "create"}
+    calm = run_ingest(filled(), way)
+    bulks = [number for number, call in enumerate(calm.calls) if call.api == "bulk"]
+    assert bulks
+    for number in bulks:
+        store = filled()
+        run = run_ingest(store, way, fail_at=number, failure=ServerError(503), is_late=is_late)
+        assert [each.to_dict() for each in run.emitted] == [each.to_dict() for each in calm.emitted]
+        assert ("mget" in run.apis) == is_late
+        assert_grouped(store, way)
+
+
+def test_what_exists_is_not_created():
+    """It is reported, nothing is a duplicate of it, and what is there stays."""
+    store = filled()
+    store.put("b1", {"body": D})
+    store.refresh(INDEX)
+    run = run_ingest(store, {"on_duplicate": "tag", "op_type": "create"})
+    kinds = {each.id: each.kind for each in run.emitted}
+    assert kinds == {**dict.fromkeys(NEW), "b1": "exists"}
+    assert store.source("b1") == {"body": D}
+    assert store.source("b2")["simhash"]["group"] == "b0"
+    again = run_ingest(store, {"on_duplicate": "tag", "op_type": "create"})
+    assert {each.id: each.action for each in again.emitted} == {**dict.fromkeys(NEW, "unchanged"), "b1": "refused"}
+
+
+@pytest.mark.parametrize("kind", ["update", "delete"])
+def test_only_creations_where_documents_are_created(kind):
+    """Another action is refused by itself."""
+    documents = [{"_op_type": kind, "_id": "a0", "doc": {"body": B}}, {"_id": "b0", "body": B}]
+    run = run_ingest(filled(), {"on_duplicate": "tag", "op_type": "create"}, documents)
+    assert [each.action for each in run.emitted] == ["refused", "written"]
 
 
 @ways
@@ -261,3 +302,31 @@ def test_a_source_that_breaks_is_told_last():
         assert len(run.emitted) == 5
         assert_told_truly(run, store)
         assert_grouped(store, way)
+
+
+def test_settings_that_cannot_be_confirmed_are_the_clients_error():
+    """While lookups are repeated, the mapping cannot be read any more: what was raised within does not come out."""
+    failure = ConnectionError("gone")
+
+    class Failing(FakeServer):
+        reads = 0
+
+        def get_mapping(self, index, filter_path=None):
+            self.reads -= 1
+            return failure if self.reads < 0 else super().get_mapping(index, filter_path)
+
+        def msearch(self, body):
+            answer = super().msearch(body)
+            for each in answer["responses"]:
+                each["_shards"] = {"total": 2, "successful": 1, "failed": 0}
+            return answer
+
+    seconds = count()
+    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest())
+    for reads in range(1, 12):
+        store = Failing({"a0": grouped(A, "a0")})
+        store.reads = reads
+        context = Context(clock=lambda: float(next(seconds)))
+        with pytest.raises(ConnectionError) as caught:
+            carry_out(ingest(context, INDEX, [{"_id": "a1", "body": A}], options), store)
+        assert caught.value is failure

@@ -18,23 +18,10 @@ TEXTS = st.one_of(
 )
 
 
-def shingles(text):
-    """Runs of words that are worth 15: 5 for a word, 3 for a character of a script without spaces."""
-    words = reference.words(text)
-    worth = [3 if reference.is_unspaced(word[0]) else 5 for word in words]
-    found = set()
-    for start in range(len(words)):
-        for end in range(start + 1, len(words) + 1):
-            if sum(worth[start:end]) >= 15:
-                found.add(tuple(words[start:end]))
-                break
-    return found or ({tuple(words)} if words else set())
-
-
 @given(TEXTS, TEXTS)
 def test_similarity_is_that_of_sets_of_runs_of_words(first, second):
     """Jaccard and containment of the hashed shingles are those of the words themselves."""
-    one, other = shingles(first), shingles(second)
+    one, other = reference.shingle_runs(first), reference.shingle_runs(second)
     found = compare_texts(first, second)
     assert len(shingle_set(first)) == len(one)
     assert found.jaccard == pytest.approx(len(one & other) / max(1, len(one | other)))

@@ -18,6 +18,8 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
+from es_simhash.flows.protocol import Wait
+from es_simhash.flows.transfer.retry import Patience
 from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
 from tests.servers.security import secured_server
 
@@ -220,6 +222,19 @@ def simhash(make_simhash):
     A client of ours with its defaults; every method can be called as if it were sync.
     """
     return make_simhash()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """
+    Requests are repeated as often as ever, but without waits.
+    """
+
+    def wait(patience):
+        patience.failures += 1
+        return Wait(0.0)
+
+    monkeypatch.setattr(Patience, "wait", wait)
 
 
 @pytest.fixture

@@ -321,6 +321,7 @@ def test_closed_index(run, news, server):
     assert "open it" in result.stderr
 
 
+@pytest.mark.usefixtures("impatient")
 def test_red_index(run, server, index):
     """A shard without any copy is an error in every command that reads, never a smaller answer."""
     settings = {"index.routing.allocation.require._name": "nobody"}

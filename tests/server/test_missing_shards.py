@@ -59,3 +59,23 @@ def test_what_reads_everything_is_an_error(partial, simhash, call):
     good, red = call(simhash.check(partial))
     assert good.ready
     assert not red.ready
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_writes_names_the_missing_shard_at_once(partial, simhash, call):
+    """Before anything is written, and without the minute that a server waits for the shard."""
+    red = partial.split(",")[1]
+    documents = [{"_id": "new", "body": TEXT}]
+    for writing in (
+        lambda: simhash.reconcile(partial),
+        lambda: simhash.backfill(partial),
+        lambda: simhash.backfill(partial, dry_run=True),
+        lambda: simhash.dedupe(partial),
+        lambda: simhash.remove(partial),
+        lambda: simhash.ingest(red, documents),
+        lambda: simhash.ingest(red, documents, on_duplicate=None),
+    ):
+        with pytest.raises(IncompleteSearchError) as caught:
+            list(call(writing()))
+        [reason] = caught.value.reasons
+        assert f"shard 0 of index {red} " in reason

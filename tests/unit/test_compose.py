@@ -5,6 +5,7 @@ No container engine is needed; whether the images start is for whoever runs them
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load(TEXT)
 SERVICES = COMPOSE["services"]
 ONE_SHOT = "kibana-password"
+PACKS = {"elasticsearch": "kibana-pack", "opensearch": "opensearch-dashboards-pack"}
 VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(:[?-][^}]*)?\}")
 
 
@@ -35,8 +37,8 @@ def test_each_service_belongs_to_one_profile():
         (profile,) = service["profiles"]
         by_profile.setdefault(profile, set()).add(name)
     assert by_profile == {
-        "elasticsearch": {"elasticsearch", ONE_SHOT, "kibana"},
-        "opensearch": {"opensearch", "opensearch-dashboards"},
+        "elasticsearch": {"elasticsearch", ONE_SHOT, "kibana", "kibana-pack"},
+        "opensearch": {"opensearch", "opensearch-dashboards", "opensearch-dashboards-pack"},
     }
 
 
@@ -66,7 +68,7 @@ def test_passwords_come_from_one_required_variable():
             if "PASSWORD" in key:
                 assert re.fullmatch(r"\$\{ES_SIMHASH_PASSWORD:\?[^}]+\}", value)
                 found += 1
-    assert found == 4
+    assert found == 6
 
 
 def test_every_variable_is_in_the_example_and_the_password_is_empty_there():
@@ -90,6 +92,8 @@ def test_servers_have_health_checks_and_dashboards_wait_for_them():
     assert SERVICES["kibana"]["depends_on"] == {"elasticsearch": healthy, ONE_SHOT: done}
     assert SERVICES[ONE_SHOT]["depends_on"] == {"elasticsearch": healthy}
     assert SERVICES["opensearch-dashboards"]["depends_on"] == {"opensearch": healthy}
+    assert SERVICES["kibana-pack"]["depends_on"] == {"kibana": healthy}
+    assert SERVICES["opensearch-dashboards-pack"]["depends_on"] == {"opensearch-dashboards": healthy}
 
 
 def test_memory_is_limited_and_the_heap_leaves_half_for_the_page_cache():
@@ -108,7 +112,8 @@ def test_memory_is_limited_and_the_heap_leaves_half_for_the_page_cache():
 
 def test_data_lives_in_named_volumes():
     """Data survives `docker compose down`, in volumes that the file declares."""
-    mounted = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    servers = [service for name, service in SERVICES.items() if name not in PACKS.values()]
+    mounted = {volume.partition(":")[0] for service in servers for volume in service.get("volumes", [])}
     assert mounted == set(COMPOSE["volumes"]) == {"elasticsearch-data", "opensearch-data"}
 
 
@@ -131,3 +136,46 @@ def test_the_script_for_kibana_sends_any_password_unchanged(password, tmp_path):
     assert json.loads(arguments[arguments.index("--data") + 1]) == {"password": password}
     assert arguments[-1] == "http://elasticsearch:9200/_security/user/kibana_system/_password"
     assert "--fail" in arguments
+
+
+@pytest.mark.parametrize("name", PACKS.values())
+def test_the_pack_that_is_loaded_is_one_of_ours_and_can_be_another(name):
+    """A file of mappings/ unless the variable names another; the container cannot change it."""
+    [volume] = SERVICES[name]["volumes"]
+    match = re.fullmatch(r"\$\{ES_SIMHASH_PACK:-(\./[^}]+)\}:/tmp/pack.ndjson:ro", volume)
+    lines = (ROOT / match[1]).read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["type"] for line in lines].count("dashboard") == 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the script is written for bash")
+@pytest.mark.parametrize(
+    ("name", "user", "header"),
+    [("kibana-pack", "elastic", "kbn-xsrf: true"), ("opensearch-dashboards-pack", "admin", "osd-xsrf: true")],
+)
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [('{"success":true,"successCount":16}', 0), ('{"success":false}', 1), ('{"success":true,"successCount":0}', 1)],
+)
+def test_the_script_that_loads_the_pack_believes_the_answer(name, user, header, answer, code, tmp_path):
+    """Both products answer 200 to an import that imports nothing, so the script reads what they say."""
+    for program, body in {
+        "curl": f"printf '%s\\0' \"$@\" >{tmp_path}/arguments; printf '%s' '{answer}'",
+        "sleep": "exit 0",
+    }.items():
+        (tmp_path / program).write_text(f"#!{shutil.which('bash')}\n{body}\n")
+        (tmp_path / program).chmod(0o755)
+    service = SERVICES[name]
+    # Compose turns $$ into $; and the script writes below /tmp, which is here a folder of this test.
+    written = "\n".join(service["command"]).replace("$$", "$")
+    command = [*service["entrypoint"], re.sub(r"/tmp\b", str(tmp_path), written)]  # noqa: S108 -- of the container
+    command[0] = shutil.which("bash")
+    environment = {"PASSWORD": 'a"b$c', "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == code
+    assert (tmp_path / "loaded").exists() == (code == 0)
+    assert done.stderr == ("" if code == 0 else answer)
+    arguments = (tmp_path / "arguments").read_text().rstrip("\0").split("\0")
+    assert arguments[arguments.index("--user") + 1] == f'{user}:a"b$c'
+    assert header in arguments
+    assert f"file=@{tmp_path}/pack.ndjson" in arguments
+    assert arguments[-1].endswith(":5601/api/saved_objects/_import?overwrite=true")

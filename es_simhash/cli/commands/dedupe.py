@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
@@ -19,6 +19,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
 from es_simhash.cli.removal_options import removal as removal_option
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.removal.dedupe import Action
 from es_simhash.flows.removal.records import Deduped
 from es_simhash.removal.plan_file import read_plan
@@ -103,13 +104,35 @@ def command(
         raise click.UsageError(f"--{given[0].replace('_', '-')} needs --plan FILE or --action delete")
     with connect(target, index) as connection:
         records = connection.simhash.dedupe(index, action=action, dry_run=not yes, archive=archive, **asked)
-        with closing(records):
-            total, kept = _show(records, as_json=as_json)
+        counts = _Counts()
+        with closing(records), say_if_stopped(lambda: _done(counts, action, yes=yes)):
+            _show(records, counts, as_json=as_json)
     if not as_json:
-        hint = "" if yes or not total else _hint(index, action)
-        done = f"{count(total - kept, 'document')} {_DONE[action]}"
-        print_line(done if yes else f"{count(total, 'duplicate')} found, nothing changed{hint}")
-    return 1 if kept else 0
+        hint = "" if yes or not counts.total else _hint(index, action)
+        print_line(_done(counts, action, yes=yes) + hint)
+    return counts.exit_code
+
+
+@dataclass(slots=True)
+class _Counts:
+    """How many lines were shown, and how many of them were not carried out, by kind."""
+
+    total: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def done(self) -> int:
+        return self.total - self.kinds.total()
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.kinds else 0
+
+
+def _done(counts: _Counts, action: Action, *, yes: bool) -> str:
+    if yes:
+        return f"{count(counts.done, 'document')} {_DONE[action]}"
+    return f"{count(counts.total, 'duplicate')} found, nothing changed"
 
 
 def _hint(index: str, action: Action) -> str:
@@ -131,22 +154,27 @@ def _plan(index: str, path: str, asked: dict[str, Any], target: Target, *, as_js
 
 def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
     names = sorted(read_plan(path).header.index_uuids)
+    counts = _Counts()
+
+    def done() -> str:
+        return f"{count(counts.done, 'document')} deleted, kept in {archive}"
+
     with (
         connect(target, names[0]) as connection,
         closing(connection.simhash.apply_removal(path, archive=archive)) as records,
+        say_if_stopped(done),
     ):
-        total, kept = _show(records, as_json=as_json)
+        _show(records, counts, as_json=as_json)
     if not as_json:
-        print_line(f"{count(total - kept, 'document')} deleted, kept in {archive}")
-    return 1 if kept else 0
+        print_line(done())
+    return counts.exit_code
 
 
-def _show(records: Iterable[Deduped], *, as_json: bool) -> tuple[int, int]:
-    """Print each record, and return how many there are and how many of them were not carried out."""
-    total = 0
-    kinds: Counter[str] = Counter()
+def _show(records: Iterable[Deduped], counts: _Counts, *, as_json: bool) -> None:
+    """Print and count each record."""
+    kinds = counts.kinds
     for each in records:
-        total += 1
+        counts.total += 1
         if as_json:
             print_json(each.to_dict())
         else:
@@ -158,7 +186,6 @@ def _show(records: Iterable[Deduped], *, as_json: bool) -> tuple[int, int]:
     if kinds:
         by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
         error(f"{count(kinds.total(), 'line')} not carried out ({by_kind}): plan again for what is left")
-    return total, kinds.total()
 
 
 def _line(each: Deduped) -> str:

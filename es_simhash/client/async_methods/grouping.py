@@ -18,7 +18,7 @@ from es_simhash.index.meta import text_fields_of
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.groups import Group, Pair
-    from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, Written
+    from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
@@ -90,6 +90,7 @@ class AsyncGroupingMethods(AsyncBase):
         id_from: IngestIdFrom = None,
         on_partial: OnPartial = "clear",
         workers: int | None = None,
+        op_type: OpType = "index",
         max_delay: float | None = None,
         batch: int = 500,
     ) -> AsyncGenerator[Written, None]:
@@ -143,6 +144,10 @@ class AsyncGroupingMethods(AsyncBase):
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
 
+            op_type:
+                ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
+                ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
+                it. By default a document replaces the one with its id.
             max_delay:
                 Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
                 its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
@@ -167,6 +172,7 @@ class AsyncGroupingMethods(AsyncBase):
             on_partial=on_partial,
             workers=workers,
             max_delay=max_delay,
+            op_type=op_type,
         )
         sizes = IngestSizes(documents=batch)
         return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes))

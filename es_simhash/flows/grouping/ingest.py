@@ -19,7 +19,7 @@ from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
-from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, Source
+from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
 from es_simhash.flows.grouping.write_target import check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
@@ -27,12 +27,13 @@ from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
 
-__all__ = ["IdFrom", "IngestOptions", "IngestSizes", "Written", "ingest"]
+__all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
 _SIZES = IngestSizes()
 
@@ -80,6 +81,8 @@ def ingest(
                 is_updatable=is_updatable,
             )
             yield from lookup.prepare()
+        else:
+            yield from check_shards(index)
         context.learn(index, agree(resolved, context), resolved)
         pipeline = _Pipeline(context, index, source, grouper, resolved)
         yield from pipeline.run(lambda: check_unchanged(context, index, settings))
@@ -174,7 +177,8 @@ class _Pipeline:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            bulk = Bulk([item.operation for item in items if item.operation is not None and _is_sent(item)])
+            sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
+            bulk = Bulk(sending, prefix=self._context.prefix)
             yield from check()
             due = batch.due if following is None or batch.due is not None else following.due
             reading = Compute(self._source.take, (due,)) if is_reading else None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.flows.confirmation import SettingsChanged, check_unchanged
+from es_simhash.flows.confirmation import check_unchanged, while_unchanged
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.lookup.batch import Batch, make_batch, take_answer
 from es_simhash.flows.lookup.index_stats import index_stats
@@ -88,11 +88,12 @@ class GroupLookups:
         even then is returned and says so; a refusal for another reason raises.
         """
         subject = self._subject
-        try:
-            outcomes = yield from take_answer(batch, answer, patience=self._patience)
-        except SettingsChanged:
-            yield from check_unchanged(subject.context, subject.index, subject.settings)
-            outcomes = yield from take_answer(batch, answer, patience=self._patience)
+        outcomes = yield from while_unchanged(
+            subject.context,
+            subject.index,
+            subject.settings,
+            lambda: take_answer(batch, answer, patience=self._patience),
+        )
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
             if isinstance(outcome, Exception):

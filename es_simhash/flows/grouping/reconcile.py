@@ -7,7 +7,7 @@ something else are rewritten, each only if it is as it was when it was judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
-from es_simhash.flows.grouping.settings import field_kinds, settle_grouping
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
+from es_simhash.flows.grouping.texts import MEMORY_BYTES, read_texts
+from es_simhash.flows.protocol import Compute, Flow, noting
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
@@ -28,7 +29,8 @@ from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.operations import Failure
 
 if TYPE_CHECKING:
-    from es_simhash.index.grouping.table import Groups, Row, Table
+    from es_simhash.index.grouping.groups import Groups, Texts
+    from es_simhash.index.grouping.table import Row, Table
 
 __all__ = ["Reconciled", "check_moment", "read_groups", "reconcile"]
 
@@ -56,6 +58,9 @@ class Reconciled:
         is_settled:
             Whether everything was as the rule says when it was last looked at. ``False`` where others kept changing
             documents, after failures, and in a dry run that would change something.
+        unread:
+            Number of documents that have no near-duplicates because their text could not be read. Only texts of
+            documents that are near another one are read.
     """
 
     documents: int
@@ -64,6 +69,7 @@ class Reconciled:
     changed: int
     failures: tuple[Failure, ...] = ()
     is_settled: bool = True
+    unread: int = 0
 
 
 def check_moment(since: str | datetime | None) -> str | None:
@@ -92,10 +98,32 @@ def check_moment(since: str | datetime | None) -> str | None:
 
 
 def read_groups(
-    context: Context, index: Index, resolved: Resolved, grouping: Grouping, *, since: str | None = None
+    context: Context,
+    index: Index,
+    resolved: Resolved,
+    grouping: Grouping,
+    *,
+    since: str | None = None,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> Flow[tuple[Table, Groups]]:
     """
     Return the documents of *index*, or those that changes since a moment may have touched, and their groups.
+
+    Where the grouping compares texts, those of the documents that have a candidate are read, once each.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is grouped.
+        resolved:
+            The concrete indices behind it.
+        grouping:
+            How they are grouped.
+        since:
+            A moment; ``None`` for all documents.
+        memory_bytes:
+            How much memory the shingles of texts may take before they go to a temporary file.
     """
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
@@ -107,7 +135,11 @@ def read_groups(
         yield from read_all(context, index, table)
     else:
         yield from read_touched(context, index, table, grouping, since)
-    groups = yield Compute(table.group)
+    texts: Texts | None = None
+    if grouping.similarity is not None:
+        places = yield Compute(table.with_candidates)
+        texts = yield from read_texts(index, table, places.tolist(), text_fields, memory_bytes=memory_bytes)
+    groups = yield Compute(table.group, (texts,))
     return table, groups
 
 
@@ -119,37 +151,55 @@ def reconcile(
     *,
     since: str | None = None,
     dry_run: bool = False,
+    regroup: bool = False,
     batch: int = BATCH,
 ) -> Flow[Reconciled]:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
 
+    With *regroup*, first record that the grouping is being changed, and last, when every document is rewritten, the new
+    grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
+
     Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, which one
     multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
+    if regroup and since is not None:
+        raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     resolved = yield from resolve_index(context, index)
     if not dry_run:
         refuse_updates(resolved.mappings)
-    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run, may_differ=dry_run)
+    grouping = yield from settle_grouping(
+        context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup, is_supported=True
+    )
     changed = 0
     failures: list[Failure] = []
-    for _ in range(ROUNDS):
-        table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
-        wrong = yield Compute(groups.wrong)
-        writer = _Writer(context.prefix, groups, batch)
-        if dry_run:
-            changed = len(wrong)
-        else:
-            yield from writer.write(wrong)
-            changed += writer.changed
-            failures = writer.failures
-        duplicates = len(groups.duplicates)
-        is_settled = not failures and not writer.moved and not (dry_run and wrong)
-        report = Reconciled(len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled)
-        if dry_run or failures or not writer.moved:
-            break
+    writers: list[_Writer] = []
+
+    def rewritten() -> int:
+        return sum(each.changed for each in writers)
+
+    with noting(lambda: f"{rewritten():,} documents were rewritten"):
+        for _ in range(ROUNDS):
+            table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
+            wrong = yield Compute(groups.wrong)
+            writers.append(writer := _Writer(context.prefix, groups, batch))
+            if dry_run:
+                changed = len(wrong)
+            else:
+                yield from writer.write(wrong, lambda: check_recorded(context, index, grouping, regroup=regroup))
+                changed = rewritten()
+                failures = writer.failures
+            duplicates = len(groups.duplicates)
+            is_settled = not failures and not writer.moved and not (dry_run and wrong)
+            report = Reconciled(
+                len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
+            )
+            if dry_run or failures or not writer.moved:
+                break
     if not dry_run:
         yield from refresh(index)
+    if regroup and not dry_run and report.is_settled:
+        yield from finish_regrouping(context, (yield from resolve_index(context, index)))
     return report
 
 
@@ -169,8 +219,10 @@ class _Writer:
         self.moved = 0
         self.failures: list[Failure] = []
 
-    def write(self, places: Sequence[int]) -> Flow[None]:
+    def write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Rewrite the documents at *places*; *check*, before each batch, that they are still grouped as they were."""
         for begin in range(0, len(places), self._batch):
+            yield from check()
             self._at = yield Compute(now)
             yield from self._write(places[begin : begin + self._batch])
 

@@ -11,13 +11,23 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow
-from es_simhash.flows.resolve import agree
+from es_simhash.flows.resolve import agree, resolve_index
+from es_simhash.index.grouping.regrouping import Regrouping, target_of
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 
-__all__ = ["FieldKind", "field_kinds", "find_field", "settle_grouping"]
+__all__ = [
+    "FieldKind",
+    "check_known",
+    "check_recorded",
+    "field_kinds",
+    "find_field",
+    "finish_regrouping",
+    "refuse_regrouping",
+    "settle_grouping",
+]
 
 FieldKind = Literal["date", "number", "keyword"]
 
@@ -31,35 +41,152 @@ _KINDS: dict[str, FieldKind] = {
 
 
 def settle_grouping(
-    context: Context, resolved: Resolved, request: GroupingRequest, *, record: bool = True, may_differ: bool = False
+    context: Context,
+    resolved: Resolved,
+    request: GroupingRequest,
+    *,
+    record: bool = True,
+    may_differ: bool = False,
+    regroup: bool = False,
+    is_supported: bool = False,
 ) -> Flow[Grouping]:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
 
-    Where the mappings may not be read, the request is used unchecked, and nothing is recorded. An operation that writes
-    nothing passes *may_differ*: then the request may ask for something else than what is recorded.
+    Where the mappings may not be read, the request is used unchecked, and nothing is recorded.
+
+    Args:
+        context:
+            What the client object knows.
+        resolved:
+            The indices.
+        request:
+            What the caller asks for.
+        record:
+            Whether to record it.
+        may_differ:
+            For an operation that writes nothing: whether the request may differ from what is recorded.
+        regroup:
+            Whether to begin, or to continue, a change to what is requested. :func:`finish_regrouping` ends it.
+        is_supported:
+            Whether the operation compares texts, keywords and dates.
 
     Raises:
         InvalidInputError: If the index, or one of several, is grouped otherwise than *request* says.
-        MappingError: If the group fields, or a field that the grouping reads, are not mapped as they must be.
+        MappingError: If the group fields, or a field that the grouping reads, are not mapped as they must be; or if a
+            change of the grouping has begun.
     """
     settings = agree(resolved, context)
     for name in resolved.each:
         _check_fields(name, resolved.mappings[name], context.prefix)
-    recorded = {name: grouping for name, own in resolved.each.items() if (grouping := Grouping.read(own)) is not None}
-    if len(set(recorded.values())) > 1:
-        raise InvalidInputError(f"indices {', '.join(recorded)} are grouped by different rules: name one of them")
-    base = resolved.each[next(iter(recorded))] if recorded else settings
+    if not may_differ and not regroup:
+        refuse_regrouping(resolved.each)
+    base = _find_base(resolved.each, settings)
     has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
-    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ)
-    refuse_unsupported(grouping)
+    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
+    if not is_supported:
+        refuse_unsupported(grouping)
     field_kinds(resolved, grouping)
     if record:
         for name, own in resolved.each.items():
-            if name not in recorded and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
-                new = replace(own, extra=grouping.put(own.extra))
-                yield from _record(context, name, resolved.mappings[name], new)
+            extra = _extra(own, grouping)
+            if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
+                yield from _record(context, name, resolved.mappings[name], replace(own, extra=extra))
     return grouping
+
+
+def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
+    """Return *settings* with the grouping that all grouped indices have, or will have."""
+    changes = {change.new for own in each.values() if (change := Regrouping.read(own)) is not None}
+    # An index that a change has not reached yet follows the others.
+    found = changes or {grouping for own in each.values() if (grouping := Grouping.read(own)) is not None}
+    if len(found) > 1:
+        raise InvalidInputError(f"indices {', '.join(each)} are grouped by different rules: name one of them")
+    return replace(settings, extra=next(iter(found)).put(settings.extra)) if found else settings
+
+
+def _extra(own: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
+    """Return what an index with the settings *own* is to record, so that it has *grouping*; ``None`` for no change."""
+    change, recorded = Regrouping.read(own), Grouping.read(own)
+    if change is None and recorded is None:
+        return grouping.put(own.extra)
+    if change is None and recorded == grouping:
+        return None
+    if change is not None and change.new == grouping:
+        return None
+    return Regrouping(recorded, grouping).put(own.extra)
+
+
+def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
+    """
+    Refuse indices whose grouping is being changed: their documents have groups of two rules.
+
+    Raises:
+        MappingError: If a change has begun and is not done.
+    """
+    for name, own in each.items():
+        change = Regrouping.read(own)
+        if change is not None:
+            raise MappingError(
+                f"the grouping of index {name!r} is being changed {change}: finish that with reconcile(regroup=True)"
+            )
+
+
+def check_known(context: Context, index: Index, grouping: Grouping) -> None:
+    """
+    Refuse to go on writing groups if the grouping of *index* is known not to be *grouping* any more.
+
+    Raises:
+        MappingError: If it was changed, or a change has begun.
+    """
+    known = context.recall(index)
+    _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
+
+
+def check_recorded(context: Context, index: Index, grouping: Grouping, *, regroup: bool) -> Flow[None]:
+    """
+    Refuse to go on writing groups if *grouping* is not what the mappings of *index* record now. Costs one request.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is grouped.
+        grouping:
+            The grouping that is written.
+        regroup:
+            Whether a change to it has begun.
+
+    Raises:
+        MappingError: If it was changed, or another change has begun.
+    """
+    _compare((yield from resolve_index(context, index)), grouping, regroup=regroup)
+
+
+def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
+    if not regroup:
+        refuse_regrouping(resolved.each)
+    for name, own in resolved.each.items():
+        recorded = target_of(own)
+        if recorded is not None and recorded != grouping:
+            raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
+
+
+def finish_regrouping(context: Context, resolved: Resolved) -> Flow[None]:
+    """
+    Record the new grouping of the *resolved* indices whose documents are all rewritten.
+
+    Args:
+        context:
+            What the client object knows.
+        resolved:
+            The indices, with their mappings as they are now.
+    """
+    for name, own in resolved.each.items():
+        change = Regrouping.read(own)
+        if change is not None:
+            done = replace(own, extra=change.finish(own.extra))
+            yield from _record(context, name, resolved.mappings[name], done)
 
 
 def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> Flow[None]:

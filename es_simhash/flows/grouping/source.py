@@ -24,9 +24,10 @@ from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.ingest_helper import PAUSE, with_fingerprints
 
-__all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "Source"]
+__all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "OpType", "Source"]
 
 IdFrom = Literal["content"] | None
+OpType = Literal["index", "create"]
 
 LARGEST_BATCH = 10_000
 
@@ -64,9 +65,12 @@ class IngestOptions:
     on_partial: OnPartial = "clear"
     workers: int | None = None
     max_delay: float | None = None
+    op_type: OpType = "index"
 
     def __post_init__(self) -> None:
         check_max_delay(self.max_delay)
+        if self.op_type not in ("index", "create"):
+            raise InvalidInputError(f"op_type {shorten(self.op_type)} is not known: give 'index' or 'create'")
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
         if self.id_from not in (None, "content"):
@@ -240,7 +244,7 @@ class Source:
         self._position += 1
         problem = self._problems.pop(position, None)
         try:
-            operation = to_operation(action, self._index)
+            operation = self._as_asked(to_operation(action, self._index))
             self._check_index(operation.header["_index"])
         except InvalidInputError as error:
             return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=str(error))))
@@ -251,6 +255,16 @@ class Source:
         if self._options.on_duplicate is None:
             return item
         return with_draft(item, self._prefix, with_source=callable(self._options.on_duplicate))
+
+    def _as_asked(self, operation: Operation) -> Operation:
+        if self._options.op_type == "index" or operation.kind == "create":
+            return operation
+        if operation.kind != "index":
+            raise InvalidInputError(
+                f"_op_type {operation.kind} does not go with op_type 'create', which only creates documents: leave one "
+                "of them out"
+            )
+        return Operation("create", operation.header, operation.body)
 
     def _check_index(self, name: str) -> None:
         if name != self._index and not self._target.accepts(name):

@@ -5,12 +5,17 @@ The report on one ingested document. No request is made here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.hashing import hamming_distance
 from es_simhash.index.grouping.item import Item, has_fingerprint
+from es_simhash.index.operations import Outcome
 
-__all__ = ["Written", "report"]
+__all__ = ["RefusedKind", "Written", "report"]
+
+RefusedKind: TypeAlias = Literal["exists", "refused"]
+
+CONFLICT = 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,9 @@ class Written:
             Name of the index that holds it.
         action:
             ``"written"``, ``"tagged"`` (written as a duplicate), ``"replaced"`` (written as the canonical, in place
-            of another), ``"skipped"`` (not written), ``"dropped"`` (by an ingest pipeline of the server) or
-            ``"refused"`` (by the server, or because it is no document).
+            of another), ``"skipped"`` (not written), ``"unchanged"`` (not created, because a document with its id and
+            content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
+            server, or because it is no document).
         reason:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
@@ -38,6 +44,9 @@ class Written:
             Distance to that document, in bits.
         fingerprinted:
             Whether it was sent with a fingerprint: a document without text, or without features, is not.
+        kind:
+            Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id) or
+            ``"refused"`` (for any other reason). ``None`` where it was not refused.
     """
 
     position: int
@@ -48,6 +57,7 @@ class Written:
     canonical: str | None = None
     distance: int | None = None
     fingerprinted: bool = False
+    kind: RefusedKind | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -59,6 +69,7 @@ class Written:
             "reason": self.reason,
             "fingerprinted": self.fingerprinted,
         }
+        plain |= {} if self.kind is None else {"kind": self.kind}
         return plain if self.canonical is None else plain | {"canonical": self.canonical, "distance": self.distance}
 
 
@@ -69,13 +80,14 @@ def report(item: Item, *, prefix: str) -> Written:
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
     if outcome is None:
         if draft is None or decision is None or decision.leader is None:
-            return Written(place, None, None, "refused", item.problem)
+            return Written(place, None, None, "refused", item.problem, kind="refused")
         skipped_for = decision.leader
         return Written(place, draft.id, skipped_for.index, "skipped", item.problem, decision.group, decision.distance)
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
     if not outcome.is_done:
-        action = "dropped" if outcome.is_dropped else "refused"
-        return Written(place, outcome.id, outcome.index, action, str(outcome.error), fingerprinted=is_fingerprinted)
+        action, kind = _refusal(item, outcome)
+        reason = None if action == "unchanged" else str(outcome.error)
+        return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
     action, canonical, distance = "written", None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:
         canonical, distance = decision.group, decision.distance
@@ -85,3 +97,13 @@ def report(item: Item, *, prefix: str) -> Written:
             action, canonical = "replaced", decision.leader.id
             distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
     return Written(place, outcome.id, outcome.index, action, item.problem, canonical, distance, is_fingerprinted)
+
+
+def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:
+    """Return the action and the kind of a document that was not written."""
+    if outcome.is_dropped:
+        return "dropped", None
+    if outcome.is_same:
+        return "unchanged", None
+    is_taken = outcome.status == CONFLICT and item.operation is not None and item.operation.kind == "create"
+    return "refused", "exists" if is_taken else "refused"

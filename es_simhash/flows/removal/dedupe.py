@@ -28,7 +28,7 @@ from es_simhash.removal.files import FilePath
 from es_simhash.removal.plan_file import Plan, read_plan
 
 if TYPE_CHECKING:
-    from es_simhash.index.grouping.table import Groups
+    from es_simhash.index.grouping.groups import Groups
     from es_simhash.index.operations import Failure
 
 __all__ = ["Action", "check_action", "delete_duplicates", "plan_path", "show_duplicates", "tag_duplicates"]
@@ -68,7 +68,9 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
     resolved = yield from resolve_index(context, index)
     if not dry_run:
         refuse_updates(resolved.mappings)
-    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run, may_differ=dry_run)
+    grouping = yield from settle_grouping(
+        context, resolved, request, record=not dry_run, may_differ=dry_run, is_supported=True
+    )
     failures: Sequence[Failure] = ()
     if not dry_run:
         failures = (yield from reconcile(context, index, request)).failures

@@ -25,13 +25,17 @@ __all__ = [
     "sentences",
 ]
 
-GapKind = Literal["shards_failed", "shards_silent", "no_shard", "timed_out", "terminated_early", "clusters"]
+GapKind = Literal[
+    "shards_failed", "shards_silent", "shards_missing", "no_shard", "timed_out", "terminated_early", "clusters"
+]
 
 # What both products say when they are asked for parts of a _source that is not kept.
 _NO_SOURCE = "unable to fetch fields from _source"
 # Elasticsearch answers 503 where one shard refuses a request and another is missing.
 _REFUSED = (400, 503)
-_MISSING_SHARDS = "missing shards"
+# Of a point in time; of a search, Elasticsearch by the first failure, and OpenSearch by naming no failure at all.
+_NO_COPY = "no_shard_available_action_exception"
+_MISSING_SHARDS = ("missing shards", _NO_COPY, "'failed_shards': []")
 _WINDOW = ("max_result_window", "Result window is too large")
 
 
@@ -43,8 +47,9 @@ class Gap:
     Attributes:
         kind:
             ``"shards_failed"``; ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as
-            failed nor as successful; ``"no_shard"``: nothing was searched; ``"timed_out"``; ``"terminated_early"``;
-            ``"clusters"``: other clusters were left out.
+            failed nor as successful; ``"shards_missing"``: the whole request failed for want of an active copy;
+            ``"no_shard"``: nothing was searched; ``"timed_out"``; ``"terminated_early"``; ``"clusters"``: other
+            clusters were left out.
         number:
             How many shards or clusters did not answer.
         total:
@@ -58,6 +63,11 @@ class Gap:
     total: int = 0
     cause: str = ""
 
+    @property
+    def is_missing_shard(self) -> bool:
+        """Whether a shard has no active copy."""
+        return self.kind in ("shards_silent", "shards_missing") or _NO_COPY in self.cause
+
     def __str__(self) -> str:
         """Return the sentence for people."""
         cause = f": {self.cause}" if self.cause else ""
@@ -66,6 +76,8 @@ class Gap:
                 return f"{self.number} of {self.total} shards failed{cause}"
             case "shards_silent":
                 return f"{self.number} of {self.total} shards did not answer: they have no active copy"
+            case "shards_missing":
+                return "shards have no active copy"
             case "no_shard":
                 return "no shard was searched: no open index matches"
             case "timed_out":
@@ -153,7 +165,7 @@ def is_shard_missing(refusal: BaseException) -> bool:
     """
     Return whether the server refused a request because a shard has no active copy.
     """
-    return status_of(refusal) == 503 and _MISSING_SHARDS in refusal_text(refusal)
+    return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
 
 
 def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:

@@ -7,16 +7,22 @@ fingerprints.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
-from es_simhash.flows.transfer.retry import Patience, is_passing
+from es_simhash.flows.transfer.retry import Patience, ask, is_passing
 from es_simhash.index.actions import new_id
+from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.index.recognise import compare_created
 
 __all__ = ["Bulk", "send_bulk", "to_operation"]
+
+logger = logging.getLogger("es_simhash")
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 _METADATA = (
@@ -81,20 +87,26 @@ class Bulk:
     A document without an id gets one here, and is created: sent again after an answer that was lost, it is not
     written twice. Operations on one document keep their order: one that does not replace the whole document goes out
     only after those before it have their outcomes, and what was refused for load is not sent again after a later
-    operation has replaced or deleted the document.
+    operation has replaced or deleted the document. A document that could not be created because its id exists is read
+    and compared: it may be there because the server carried out an attempt whose answer was lost.
 
     Args:
         operations:
             What to carry out, in order.
         make_id:
             Makes the ids.
+        prefix:
+            Name of the object that holds the fields, for that comparison.
 
     Attributes:
         outcomes:
             The outcome of each operation; ``None`` where there is none yet.
     """
 
-    def __init__(self, operations: Sequence[Operation], *, make_id: Callable[[], str] = new_id) -> None:
+    def __init__(
+        self, operations: Sequence[Operation], *, make_id: Callable[[], str] = new_id, prefix: str = DEFAULT_PREFIX
+    ) -> None:
+        self._prefix = prefix
         self.outcomes: list[Outcome | None] = [None] * len(operations)
         self._operations = list(operations)
         # What was asked for, where the id is ours, by position.
@@ -117,10 +129,53 @@ class Bulk:
         """Return the outcome of each operation, given the *answer* to the first request."""
         yield from self._take(self._waves[0], answer)
         yield from self._repeat(self._waves[0])
+        yield from self._recognise(self._waves[0])
         for wave in self._waves[1:]:
             yield from self._send(wave)
             yield from self._repeat(wave)
+            yield from self._recognise(wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
+
+    def _recognise(self, wave: Sequence[int]) -> Flow[None]:
+        """Correct the outcomes of documents that exist because an earlier attempt of ours created them."""
+        places = [
+            place
+            for place in wave
+            if (outcome := self.outcomes[place]) is not None
+            and outcome.status == _CONFLICT
+            and outcome.index is not None
+            and self._operations[place].kind == "create"
+            and place not in self._asked
+        ]
+        if not places:
+            return
+        try:
+            answer = yield from ask(Call("mget", {"body": {"docs": [self._named(place) for place in places]}}))
+        except Exception as error:  # noqa: BLE001 -- a writer without the right to read is told of the conflict
+            logger.debug("documents that exist were not compared: %s", error)
+            return
+        for place, item in zip(places, answer["docs"], strict=True):
+            if item.get("found") and isinstance(item.get("_source"), Mapping):
+                self._compare(place, item)
+
+    def _named(self, place: int) -> dict[str, Any]:
+        outcome, header = self.outcomes[place], self._operations[place].header
+        index = None if outcome is None else outcome.index
+        routing = {} if header.get("routing") is None else {"routing": header["routing"]}
+        return {"_index": index, "_id": header["_id"], **routing}
+
+    def _compare(self, place: int, item: Mapping[str, Any]) -> None:
+        outcome = self.outcomes[place]
+        if outcome is None:
+            return
+        kinship = compare_created(
+            self._operations[place].body, item["_source"], prefix=self._prefix, is_unsure=place in self._unsure
+        )
+        if kinship == "own":
+            version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
+            self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=version)
+        elif kinship == "same":
+            self.outcomes[place] = replace(outcome, is_same=True)
 
     def _call(self, places: Iterable[int]) -> Call:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})

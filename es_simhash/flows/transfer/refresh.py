@@ -5,11 +5,12 @@ Making what was written visible to searches, and the moment of a write. No docum
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
+from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.retry import retry
+from es_simhash.flows.transfer.shards import check_shards
 
 __all__ = ["now", "refresh"]
 
@@ -21,13 +22,16 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def refresh(index: Any) -> Flow[None]:
+def refresh(index: Index) -> Flow[None]:
     """
     Make all that was written to *index* visible to searches, however busy the server is.
 
+    Cost: two requests, because shards without any active copy are looked for first.
+
     Raises:
-        IncompleteSearchError: If some shard cannot be refreshed.
+        IncompleteSearchError: If some shard has no active copy, or cannot be refreshed.
     """
+    yield from check_shards(index)
 
     def send() -> Flow[int]:
         answer = yield Call("refresh", {"index": index})

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from es_simhash.flows.protocol import Call, Flow, Wait, status_of
+from es_simhash.flows.transfer.answers import is_shard_missing
 
-__all__ = ["ATTEMPTS", "Patience", "ask", "is_passing", "retry"]
+__all__ = ["ATTEMPTS", "SHARD_ATTEMPTS", "Patience", "ask", "is_passing", "retry"]
 
 _T = TypeVar("_T")
 
 ATTEMPTS = 9
 """How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
+
+SHARD_ATTEMPTS = 5
+"""How often a request is sent that fails because a shard has no active copy: within about 4 seconds."""
 
 FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 30.0
@@ -77,7 +81,7 @@ def retry(
         is_done:
             Whether a result is good enough; the last result is returned in any case.
         patience:
-            How often to try; by default nine times.
+            How often to try; by default nine times, five where a shard has no active copy.
 
     Raises:
         Exception: The client's own exception, if it says more than that the server is busy, or of the last attempt.
@@ -87,7 +91,8 @@ def retry(
         try:
             result = yield from work()
         except Exception as error:
-            if patience.is_spent or not is_passing(error):
+            is_lasting = is_shard_missing(error) and patience.failures >= SHARD_ATTEMPTS - 1
+            if patience.is_spent or is_lasting or not is_passing(error):
                 raise
         else:
             if is_done(result):

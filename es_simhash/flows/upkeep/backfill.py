@@ -25,6 +25,7 @@ from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.retry import Patience
+from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
 from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
@@ -90,7 +91,7 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     """
     from es_simhash.flows.upkeep.checkpoint import Checkpoint  # noqa: PLC0415 -- loads numpy
 
-    check_index(index)
+    yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
     scheme = scheme_of(targets)
     fields = {name: list(each.text_fields) for name, each in targets.items()}

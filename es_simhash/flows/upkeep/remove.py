@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.protocol import Call, Flow, noting
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
@@ -61,7 +61,8 @@ def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[
     clearing = _Clearing(context.prefix)
     body = {"query": {"exists": {"field": context.prefix}}, "_source": [context.prefix, f"{context.prefix}.*"]}
     yield from refresh(names)
-    check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
+    with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
+        check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
             meta = merge_meta(mapping.get("_meta"), None, prefix=context.prefix)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from es_simhash.index.plan import check_max_distance
 
-__all__ = ["Pairs", "distances_between", "near_pairs"]
+__all__ = ["Pairs", "distances_between", "expand_ranges", "near_pairs"]
 
 Fingerprints = NDArray[np.uint64]
 
@@ -191,6 +191,24 @@ def _compare(
     max_distance: int,
 ) -> Iterator[Pairs]:
     """Compare each place in *left* with the places from *first* up to *last*, a bounded number at once."""
+    for lefts, rights in expand_ranges(left, first, last):
+        distance = distances_between(ordered[lefts] ^ ordered[rights], np.zeros((), np.uint64))
+        near = np.flatnonzero(distance <= max_distance)
+        if len(near):
+            yield Pairs(order[lefts[near]], order[rights[near]], distance[near])
+
+
+def expand_ranges(
+    left: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """
+    Yield each of *left* with every number from *first* up to *last*, in parts of bounded size.
+
+    Examples:
+        >>> [(lefts, rights)] = expand_ranges(np.array([7, 8]), np.array([0, 5]), np.array([2, 6]))
+        >>> lefts.tolist(), rights.tolist()
+        ([7, 7, 8], [0, 1, 5])
+    """
     counts = last - first
     some = counts > 0
     left, first, counts = left[some], first[some], counts[some]
@@ -202,10 +220,7 @@ def _compare(
         rows = slice(int(low), int(high) + 1)
         before = ends[rows] - counts[rows]
         taken = np.minimum(ends[rows], end) - np.maximum(before, begin)
-        rights = np.arange(begin, end, dtype=np.int64) + np.repeat(first[rows] - before, taken)
-        difference = np.repeat(ordered[left[rows]], taken) ^ ordered[rights]
-        distance = distances_between(difference, np.zeros((), np.uint64))
-        near = np.flatnonzero(distance <= max_distance)
-        if len(near):
-            lefts = np.repeat(left[rows], taken)[near]
-            yield Pairs(order[lefts], order[rights[near]], distance[near])
+        yield (
+            np.repeat(left[rows], taken),
+            np.arange(begin, end, dtype=np.int64) + np.repeat(first[rows] - before, taken),
+        )

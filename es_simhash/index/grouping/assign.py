@@ -1,15 +1,15 @@
 """
 The rules of grouping: which documents form a group, and which is its canonical. Exact, whatever the order of arrival.
 
-Documents are places in a canonical order; the first is the one preferred as canonical. Two are neighbours if their
-fingerprints are within max_distance.
+Documents are places in a canonical order; the first is the one preferred as canonical. Which of them are neighbours is
+given: fingerprints within max_distance, or what ``nodes`` finds where more than the distance decides.
 
 ``star``: a document is canonical if none of its neighbours before it is: the lexicographically first maximal
-independent set. Every other document belongs to the first canonical among its neighbours, so each member is within
-max_distance of its canonical, and a document that arrives later in the order never takes members from one before it.
+independent set. Every other document belongs to the first canonical among its neighbours, so each member is a
+neighbour of its canonical, and a document that arrives later in the order never takes members from one before it.
 
-``connected``: chains count. A group is a connected component, its first document the canonical; members may be further
-from it than max_distance.
+``connected``: chains count. A group is a connected component, its first document the canonical; members need not be its
+neighbours.
 
 Arrays only; numpy is loaded here, so callers import this module when they first need it.
 """
@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.grouping.nodes import Documents, Nodes, ShingleSets, similar_pairs
 from es_simhash.index.grouping.rule import Rule
 
-__all__ = ["group_fingerprints"]
+__all__ = ["group_documents", "group_fingerprints"]
 
 Places = NDArray[np.int64]
 Edges = Callable[[], Iterator[tuple[Places, Places]]]
@@ -64,12 +65,67 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, r
     values, first = values[order], first[order]
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    edges = _edges(values, max_distance)
-    canonical = _star(len(values), edges) if rule == "star" else _connected(len(values), edges)
+
+    def pairs() -> Iterator[tuple[Places, Places]]:
+        for found in near_pairs(values, max_distance):
+            yield found.left, found.right
+
+    canonical = _group(len(values), pairs, rule)
     return first[canonical][rank[inverse.reshape(-1)]]
 
 
-def _edges(values: NDArray[np.uint64], max_distance: int) -> Edges:
+def group_documents(
+    documents: Documents,
+    max_distance: int,
+    *,
+    rule: Rule = "star",
+    span: int = 0,
+    sets: ShingleSets | None = None,
+    similarity: float = 0.0,
+) -> Places:
+    """
+    Return, for each of *documents*, the place of its canonical, where more than the distance decides about neighbours.
+
+    Args:
+        documents:
+            In canonical order.
+        max_distance:
+            Largest distance of neighbours in bits, inclusive, 0 to 64.
+        rule:
+            ``"star"`` or ``"connected"``.
+        span:
+            Largest difference of their dates in milliseconds, where they have dates.
+        sets:
+            The shingles of their texts; ``None`` where texts are not compared.
+        similarity:
+            Smallest similarity of the texts of neighbours.
+    """
+    nodes = Nodes(documents, span=span)
+    # Nodes are sorted by fingerprint: the rules want them in canonical order.
+    order = np.argsort(nodes.first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+
+    def pairs() -> Iterator[tuple[Places, Places]]:
+        for left, right in nodes.candidates(max_distance):
+            if sets is None:
+                yield rank[left], rank[right]
+            else:
+                some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
+                yield rank[left[some]], rank[right[some]]
+
+    grouped = _group(len(nodes), pairs, rule)
+    canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
+    canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
+    return canonical
+
+
+def _group(count: int, pairs: Edges, rule: Rule) -> Places:
+    edges = _keep(pairs)
+    return _star(count, edges) if rule == "star" else _connected(count, edges)
+
+
+def _keep(pairs: Edges) -> Edges:
     """Return a function that yields the pairs as (earlier, later), from memory where they fit."""
     kept: list[tuple[Places, Places]] = []
     is_whole = False
@@ -80,9 +136,9 @@ def _edges(values: NDArray[np.uint64], max_distance: int) -> Edges:
             yield from kept
             return
         count, fits = 0, not kept
-        for found in near_pairs(values, max_distance):
-            pair = (np.minimum(found.left, found.right), np.maximum(found.left, found.right))
-            count += len(found)
+        for left, right in pairs():
+            pair = (np.minimum(left, right), np.maximum(left, right))
+            count += len(left)
             if fits and count > MOST_EDGES:
                 fits = False
                 kept.clear()

@@ -15,18 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import from_hex
-from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
-from es_simhash.index.grouping.assign import group_fingerprints
-from es_simhash.index.grouping.order import OrderKey
+from es_simhash.index.grouping.assign import group_documents, group_fingerprints
+from es_simhash.index.grouping.columns import ColumnReader, Columns
+from es_simhash.index.grouping.groups import Groups, Texts
+from es_simhash.index.grouping.nodes import Documents, Nodes
 from es_simhash.index.grouping.rule import Grouping
 
-__all__ = ["Groups", "Row", "Table"]
-
-# Ids that are strings of Python at once.
-CHUNK = 100_000
+__all__ = ["Row", "Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,8 @@ class Table:
         prefix:
             Name of the object that holds the fields.
         grouping:
-            The rule; its order decides which column is kept in addition to fingerprint and id. ``None`` where the
-            order of documents does not matter.
+            How documents are grouped; decides which columns are kept in addition to fingerprint and id. ``None`` where
+            they are not grouped.
         dates:
             Which of the fields that the grouping reads are dates.
         text_fields:
@@ -75,117 +72,121 @@ class Table:
         dates: Collection[str] = (),
         text_fields: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._fields = Fields(prefix)
+        self._fingerprint = Fields(prefix).fingerprint
         self._grouping = grouping
-        self._dates = frozenset(dates)
-        self._keys = grouping.keys if grouping is not None else ()
-        self._text_fields = dict(text_fields or {})
-        self._names: dict[str, int] = {}
+        self._reader = ColumnReader(prefix, grouping, dates=dates, text_fields=dict(text_fields or {}))
         self._routings: dict[int, str] = {}
         self._count = 0
-        self._parts: list[tuple[Any, ...]] = []
-        if self._needs_texts:
-            self._check_text_fields()
+        self._parts: list[Columns] = []
 
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def _needs_texts(self) -> bool:
-        return any(key.kind == "longest" for key in self._keys)
-
-    def _check_text_fields(self) -> None:
-        unknown = [name for name, fields in self._text_fields.items() if not fields]
-        if unknown or not self._text_fields:
-            raise InvalidInputError(
-                f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, "
-                "so the longest text is not known: record it with put_mapping"
-            )
-
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""
-        names: list[Any] = [self._fields.fingerprint]
-        source: Any = False
-        if self._grouping is not None:
-            names += [self._fields.group, self._fields.duplicate_of, self._fields.distance]
-            for name in dict.fromkeys(key.field for key in self._keys if key.field):
-                names.append({"field": name, "format": "epoch_millis"} if name in self._dates else name)
-            if self._needs_texts:
-                source = sorted({name for fields in self._text_fields.values() for name in fields})
-        return {"docvalue_fields": names, "_source": source}
+        return self._reader.search_body()
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
         """Add a row for each of *hits* that carries a fingerprint."""
-        name = self._fields.fingerprint
-        hits = [hit for hit in hits if hit.get("fields", {}).get(name)]
+        hits = [hit for hit in hits if hit.get("fields", {}).get(self._fingerprint)]
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]
         self._count += len(hits)
         if hits:
-            self._parts.append(
-                (
-                    np.array([from_hex(hit["fields"][name][0]) for hit in hits], np.uint64),
-                    # Fixed width, so no object for each id; sorts by code points, as UTF-8 does.
-                    np.array([hit["_id"].encode() for hit in hits], np.bytes_),
-                    np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
-                    np.array([self._state(hit["fields"]) for hit in hits], np.int64),
-                    *(np.array([self._rank(key, hit) for hit in hits], np.float64) for key in self._keys),
-                )
-            )
+            self._parts.append(self._reader.read(hits))
 
-    def _state(self, fields: Mapping[str, Any]) -> int:
-        if self._grouping is None:
-            return 0
-        names = self._fields
-        group, canonical, distance = (
-            (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
-        )
-        return hash((group, canonical, None if distance is None else int(distance)))
-
-    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> float:
-        if key.kind == "longest":
-            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
-        return key.rank(hit["fields"].get(key.field) or ())
-
-    def _columns(self) -> tuple[NDArray[Any], ...]:
-        if len(self._parts) > 1:
-            self._parts = [tuple(np.concatenate(column) for column in zip(*self._parts, strict=True))]
+    def _columns(self) -> Columns:
         if not self._parts:
-            return (
-                np.empty(0, np.uint64),
-                np.empty(0, np.bytes_),
-                np.empty(0, np.int32),
-                np.empty(0, np.int64),
-                *(np.empty(0, np.float64) for _ in self._keys),
-            )
+            return self._reader.read([])
+        if len(self._parts) > 1:
+            self._parts = [{name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}]
         return self._parts[0]
 
     def ids(self, places: NDArray[np.int64]) -> list[str]:
         """Return the ids of the documents at *places*."""
-        return [each.decode() for each in self._columns()[1][places].tolist()]
+        return [each.decode() for each in self._columns()["id"][places].tolist()]
 
     def row(self, place: int) -> Row:
         """Return the document at *place*."""
-        fingerprints, ids, indices = self._columns()[:3]
-        name = list(self._names)[indices[place]]
-        return Row(ids[place].decode(), name, int(fingerprints[place]), self._routings.get(place))
+        columns = self._columns()
+        name = self._reader.names[columns["index"][place]]
+        return Row(columns["id"][place].decode(), name, int(columns["fingerprint"][place]), self._routings.get(place))
 
-    def group(self) -> Groups:
-        """Return the groups that the rule makes of the documents."""
-        if self._grouping is None:
-            raise InvalidInputError("a table without a rule cannot be grouped")
-        fingerprints, ids, indices, states, *ranks = self._columns()
-        # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
-        places = {name: place for place, name in enumerate(sorted(self._names))}
-        names = np.array([places[name] for name in self._names], np.int32)
-        # The last key of a lexsort is the first that decides.
-        order = np.lexsort((names[indices], ids, *reversed(ranks)))
-        grouped = group_fingerprints(fingerprints[order], self._grouping.max_distance, rule=self._grouping.rule)
+    def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
+        """
+        Return the places of the documents that may have a neighbour, by all that decides but their texts.
+
+        Args:
+            max_distance:
+                Largest distance in bits, inclusive; by default that of the grouping.
+        """
+        if max_distance is None:
+            max_distance = self._needed_grouping().max_distance
+        order = np.arange(self._count)
+        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance))
+
+    def group(self, texts: Texts | None = None) -> Groups:
+        """
+        Return the groups that the rule makes of the documents.
+
+        Args:
+            texts:
+                The texts of those that have candidates, where the grouping compares texts.
+        """
+        grouping, columns = self._needed_grouping(), self._columns()
+        if (texts is None) != (grouping.similarity is None):
+            raise InvalidInputError("texts are given where the grouping compares texts, and only there")
+        order = self._order()
+        if grouping.is_by_distance_alone:
+            grouped = group_fingerprints(columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule)
+        else:
+            grouped = group_documents(
+                self._documents(order, texts),
+                grouping.max_distance,
+                rule=grouping.rule,
+                span=self._span(),
+                sets=None if texts is None else texts.sets,
+                similarity=grouping.similarity or 0.0,
+            )
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
-        distance = distances_between(fingerprints, fingerprints[canonical])
-        return Groups(self, canonical, distance, states)
+        distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])
+        return Groups(self, canonical, distance, columns["state"], texts)
+
+    def _needed_grouping(self) -> Grouping:
+        if self._grouping is None:
+            raise InvalidInputError("a table without a rule cannot be grouped")
+        return self._grouping
+
+    def _span(self) -> int:
+        return self._grouping.within.milliseconds if self._grouping is not None and self._grouping.within else 0
+
+    def _order(self) -> NDArray[np.int64]:
+        """Return the places in canonical order."""
+        columns = self._columns()
+        # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
+        places = {name: place for place, name in enumerate(sorted(self._reader.names))}
+        names = np.array([places[name] for name in self._reader.names], np.int32)
+        # The last key of a lexsort is the first that decides.
+        keys = [names[columns["index"]], columns["id"], *(columns[name] for name in reversed(self._reader.ranks))]
+        if self._routings:
+            routings = [self._routings.get(place, "").encode() for place in range(self._count)]
+            keys.insert(0, np.array(routings, np.bytes_))
+        return np.lexsort(keys)
+
+    def _documents(self, order: NDArray[np.int64], texts: Texts | None = None) -> Documents:
+        columns = self._columns()
+        numbers = None
+        if texts is not None:
+            numbers = texts.numbers.copy()
+            if self._needed_grouping().similarity:
+                # A text without words has nothing in common with any, not even with itself.
+                numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
+        return Documents(
+            columns["fingerprint"][order],
+            *(None if each is None else each[order] for each in (columns.get("per"), columns.get("date"), numbers)),
+        )
 
     def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
         """
@@ -198,7 +199,7 @@ class Table:
                 For each document, on which of two sides it is; only pairs from both are wanted, the first from the
                 side that is false.
         """
-        values, inverse, counts = np.unique(self._columns()[0], return_inverse=True, return_counts=True)
+        values, inverse, counts = np.unique(self._columns()["fingerprint"], return_inverse=True, return_counts=True)
         by_value = np.argsort(inverse.reshape(-1), kind="stable")
         ends = np.cumsum(counts)
 
@@ -226,43 +227,3 @@ def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> I
         yield min(a, b), max(a, b), distance
     elif sides[a] != sides[b]:
         yield (b, a, distance) if sides[a] else (a, b, distance)
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """
-    The groups that a rule makes of a table.
-
-    Attributes:
-        table:
-            The documents.
-        canonical:
-            For each, the place of its canonical; its own where it is one.
-        distance:
-            Distances to it, in bits.
-        states:
-            What the documents say of their group now, hashed.
-    """
-
-    table: Table
-    canonical: NDArray[np.int64]
-    distance: NDArray[np.uint8]
-    states: NDArray[np.int64]
-
-    @property
-    def duplicates(self) -> NDArray[np.int64]:
-        """Places of the documents that are not canonical."""
-        return np.flatnonzero(self.canonical != np.arange(len(self.canonical)))
-
-    def wrong(self) -> list[int]:
-        """Return the places of the documents whose group fields are wrong."""
-        found = []
-        for begin in range(0, len(self.canonical), CHUNK):
-            part = slice(begin, begin + CHUNK)
-            columns = (self.table.ids(self.canonical[part]), self.canonical[part], self.distance[part])
-            rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
-            for place, (group, canonical, distance, state) in enumerate(rows, begin):
-                wanted = (group, None, None) if canonical == place else (group, group, distance)
-                if hash(wanted) != state:
-                    found.append(place)
-        return found

@@ -1,0 +1,96 @@
+"""
+``es-simhash dashboards``: a pack of saved objects for Kibana and OpenSearch Dashboards.
+
+``make mappings`` writes ready-made packs to ``mappings/``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import error, note, print_json, warn
+from es_simhash.dashboards import build_dashboards
+from es_simhash.dashboards.mapping_faults import PackFault, find_pack_faults
+from es_simhash.dashboards.subject import Subject
+from es_simhash.index.meta import read_settings
+
+NOT_USABLE = 1
+
+_ADVICE = {
+    "no_index": "check the name",
+    "not_mapped": "give another field, or add ours with es-simhash create INDEX --existing",
+    "no_date": "give a field of type date",
+    "no_keyword": "give a field of type keyword",
+}
+
+EXAMPLES = [
+    "es-simhash dashboards news --time-field published_at --source-field agency --text-field body > pack.ndjson",
+    "es-simhash dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("index")
+@click.option("--time-field", metavar="FIELD", help="Date field of the documents, for the choice of time.")
+@click.option("--source-field", metavar="FIELD", help="Keyword field that says where a document comes from.")
+@click.option("-t", "--text-field", metavar="FIELD", help="Field whose text is shown.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Ask the server whether these fields are mapped as the panels need them. Without --text-field the pack then "
+    "shows the text field that the index records.",
+)
+@options.target
+def command(
+    index: str,
+    time_field: str | None,
+    source_field: str | None,
+    text_field: str | None,
+    target: Target,
+    *,
+    check: bool,
+) -> int:
+    """
+    Print saved objects for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3, as NDJSON. Asks no server without --check.
+
+    The pack has a data view of INDEX, saved searches, charts, and two dashboards: all near-duplicates, and one group.
+    Import the file under Saved objects, or with POST /api/saved_objects/_import. INDEX may be a name, an alias, a data
+    stream, a pattern, or several of them separated by commas.
+    """
+    subject = Subject(index, time_field, source_field, text_field, target.prefix)
+    if check:
+        subject, faults = _ask(subject, target)
+        for fault in faults:
+            (error if fault.is_fatal else warn)(f"{fault}: {_ADVICE[fault.kind]}")
+        if any(fault.is_fatal for fault in faults):
+            return NOT_USABLE
+    pack = build_dashboards(
+        subject.index,
+        time_field=subject.time_field,
+        source_field=subject.source_field,
+        text_field=subject.text_field,
+        prefix=subject.prefix,
+    )
+    for each in pack:
+        print_json(each)
+    return 0
+
+
+def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
+    """Return the subject, with the recorded text field where none is given, and what is wrong with its fields."""
+    with connect(target, subject.index) as connection:
+        answer: Any = connection.client.indices.get_mapping(index=subject.index)
+    mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
+    if subject.text_field is None:
+        recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())
+        names = [each.text_fields[0] for each in recorded if each and each.text_fields]
+        if names:
+            note(f"the pack shows the text field {names[0]}, which the index records")
+            subject = Subject(subject.index, subject.time_field, subject.source_field, names[0], subject.prefix)
+    return subject, find_pack_faults(subject, mappings)

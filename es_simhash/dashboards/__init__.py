@@ -1,0 +1,9 @@
+"""
+Saved objects about near-duplicates for Kibana and OpenSearch Dashboards: data view, searches, charts, dashboards.
+
+Builders return plain dicts. Nothing here sends a request or reads a file.
+"""
+
+from es_simhash.dashboards.pack import build_dashboards
+
+__all__ = ["build_dashboards"]

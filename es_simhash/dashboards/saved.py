@@ -1,0 +1,225 @@
+"""
+Saved objects in the form that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import.
+
+No object names a version of itself, so every importer runs all of its migrations. Attributes are those that all four
+know; what they hold in common is in ``tests/unit/test_dashboards.py``. A reference is a name, a type and an id, and
+each names an object of the same pack. No chart and no text is here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.dashboards.subject import Subject
+
+__all__ = ["Panel", "dashboard", "filter_of", "group_link", "index_pattern", "search", "visualization"]
+
+# Migrations of both products compare the version of a panel, so it must have one. The form of a panel has not changed
+# since this one.
+_PANEL_VERSION = "7.9.3"
+
+COLUMNS = 48
+"""Width of a dashboard; panels are placed by it."""
+
+_INDEX_REFERENCE = "kibanaSavedObjectMeta.searchSourceJSON.index"
+
+
+def index_pattern(subject: Subject) -> dict[str, Any]:
+    """
+    Return the data view (in Dashboards: index pattern), with formats that make our fields links.
+
+    A group or a canonical leads to the dashboard of that group, a fingerprint to the documents that have it.
+    """
+    fields = subject.fields
+    formats = {
+        fields.group: _link(subject, fields.group),
+        fields.duplicate_of: _link(subject, fields.group),
+        fields.fingerprint: _link(subject, fields.fingerprint),
+    }
+    attributes = {
+        "title": subject.index,
+        "fieldFormatMap": _dump(formats),
+        # Read from the server when the object is first used.
+        "fields": "[]",
+    }
+    if subject.time_field:
+        attributes["timeFieldName"] = subject.time_field
+    return _saved("index-pattern", subject.id_of("index-pattern"), attributes)
+
+
+def _link(subject: Subject, field: str) -> dict[str, Any]:
+    url = group_link(subject, field, "{{value}}")
+    return {"id": "url", "params": {"urlTemplate": url, "labelTemplate": "{{value}}"}}
+
+
+def group_link(subject: Subject, field: str, value: str) -> str:
+    """
+    Return the address of the dashboard *one group*, with a filter: *field* has *value*.
+
+    It begins with ``../app``: that is right below any base path and in any space. The whole of time is chosen, since
+    the documents of a group may be years apart. *value* is put into quotes as it is, so a ``'`` or ``!`` in it ends
+    the address early; the products write all other characters as escapes.
+    """
+    where = f"index:'{subject.id_of('index-pattern')}',key:'{field}',params:(query:'{value}')"
+    meta = f"alias:!n,disabled:!f,negate:!f,type:phrase,{where}"
+    found = f"(meta:({meta}),query:(match_phrase:('{field}':'{value}')))"
+    time = "time:(from:'1970-01-01T00:00:00.000Z',to:now%2B10y)"
+    return f"../app/dashboards#/view/{subject.id_of('group')}?_g=({time})&_a=(filters:!({found}))"
+
+
+def filter_of(query: dict[str, Any], label: str) -> dict[str, Any]:
+    """
+    Return a filter that shows *label*. It holds the query itself, so neither product translates anything.
+    """
+    meta = {"alias": label, "disabled": False, "negate": False, "type": "custom", "key": "query", "value": _dump(query)}
+    return {"meta": meta, "query": query, "$state": {"store": "appState"}}
+
+
+def search(
+    subject: Subject,
+    kind: str,
+    title: str,
+    description: str,
+    *,
+    columns: Sequence[str],
+    sort: Sequence[Sequence[str]],
+    filters: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """
+    Return a saved search of the documents that match all *filters*.
+    """
+    attributes = {
+        "title": title,
+        "description": description,
+        "columns": list(columns),
+        "sort": [list(each) for each in sort],
+        "hits": 0,
+        "version": 1,
+    }
+    return _with_source("search", subject, kind, attributes, filters)
+
+
+def visualization(
+    subject: Subject,
+    kind: str,
+    title: str,
+    description: str,
+    *,
+    type_: str,
+    params: dict[str, Any],
+    aggs: Sequence[dict[str, Any]] = (),
+    filters: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """
+    Return a panel: Vega or markdown, or with *aggs* one whose search the product builds from them.
+    """
+    state = {"title": title, "type": type_, "params": params, "aggs": list(aggs)}
+    attributes = {
+        "title": title,
+        "description": description,
+        "visState": _dump(state),
+        "uiStateJSON": "{}",
+        "version": 1,
+    }
+    if aggs:
+        return _with_source("visualization", subject, kind, attributes, filters)
+    attributes["kibanaSavedObjectMeta"] = {"searchSourceJSON": _dump(_source())}
+    return _saved("visualization", subject.id_of(kind), attributes)
+
+
+def _with_source(
+    type_: str, subject: Subject, kind: str, attributes: dict[str, Any], filters: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return an object that searches the index pattern of the pack."""
+    pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
+    references = [{"name": _INDEX_REFERENCE, **pattern}]
+    named = []
+    for number, each in enumerate(filters):
+        name = f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index"
+        references.append({"name": name, **pattern})
+        named.append(each | {"meta": each["meta"] | {"indexRefName": name}})
+    source = _source(named) | {"indexRefName": _INDEX_REFERENCE}
+    attributes["kibanaSavedObjectMeta"] = {"searchSourceJSON": _dump(source)}
+    return _saved(type_, subject.id_of(kind), attributes, references)
+
+
+def _source(filters: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    return {"query": {"query": "", "language": "kuery"}, "filter": list(filters)}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """
+    A place on a dashboard.
+
+    Attributes:
+        saved:
+            The saved search or visualization that is shown.
+        title:
+            Words above it.
+        width:
+            Its share of the row, against the other panels of the row.
+    """
+
+    saved: dict[str, Any]
+    title: str
+    width: int = 1
+
+
+def dashboard(
+    subject: Subject, kind: str, title: str, description: str, *, rows: Sequence[tuple[int, Sequence[Panel]]]
+) -> dict[str, Any]:
+    """
+    Return a dashboard of *rows*: for each its height, and its panels from left to right.
+    """
+    panels: list[dict[str, Any]] = []
+    references: list[dict[str, Any]] = []
+    top = 0
+    for height, row in rows:
+        total, left, passed = sum(panel.width for panel in row), 0, 0
+        for panel in row:
+            passed += panel.width
+            right = COLUMNS * passed // total
+            number = len(panels)
+            reference = f"panel_{number}"
+            place = {"x": left, "y": top, "w": right - left, "h": height, "i": str(number)}
+            panels.append(
+                {
+                    "version": _PANEL_VERSION,
+                    "panelIndex": str(number),
+                    "gridData": place,
+                    "panelRefName": reference,
+                    "title": panel.title,
+                    "embeddableConfig": {},
+                }
+            )
+            references.append({"name": reference, "type": panel.saved["type"], "id": panel.saved["id"]})
+            left = right
+        top += height if row else 0
+    attributes = {
+        "title": title,
+        "description": description,
+        "panelsJSON": _dump(panels),
+        "optionsJSON": _dump({"hidePanelTitles": False, "useMargins": True}),
+        "hits": 0,
+        "version": 1,
+        "timeRestore": bool(subject.time_field),
+        "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(_source())},
+    }
+    if subject.time_field:
+        # The products' own choice, the last 15 minutes, is empty for most archives of texts.
+        attributes |= {"timeFrom": "now-1y", "timeTo": "now"}
+    return _saved("dashboard", subject.id_of(kind), attributes, references)
+
+
+def _saved(
+    type_: str, id_: str, attributes: dict[str, Any], references: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    return {"type": type_, "id": id_, "attributes": attributes, "references": references or []}
+
+
+def _dump(part: Any) -> str:
+    return json.dumps(part, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,86 @@
+"""
+What a pack is about: the names of an index and its fields, checked, and the ids of the saved objects.
+
+No saved object and no search is built here.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+
+__all__ = ["Subject"]
+
+# Ids must not change from version to version: an import then replaces the objects of an earlier pack.
+_NAMESPACE = uuid.UUID("1b0c6f1e-1f0e-5c8a-9d59-7f0d2b0a6c11")
+
+# What no name of an index, alias or pattern may have. A comma joins several names.
+_FORBIDDEN = re.compile(r"[\\/?\"<>|#\s\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """
+    The index and the fields that a pack is about.
+
+    Args:
+        index:
+            Name of an index, alias or data stream, a pattern, or several of them separated by commas.
+        time_field:
+            Date field of the documents, or ``None``.
+        source_field:
+            Keyword field that says where a document comes from, or ``None``.
+        text_field:
+            Field whose text is shown, or ``None``.
+        prefix:
+            Name of the object that holds our fields.
+
+    Raises:
+        TypeError: If a name is not a string.
+        InvalidInputError: If a name cannot be that of an index or a field.
+    """
+
+    index: str
+    time_field: str | None = None
+    source_field: str | None = None
+    text_field: str | None = None
+    prefix: str = DEFAULT_PREFIX
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.index, str):
+            raise TypeError(f"index must be a string, not {type(self.index).__name__}")
+        if not all(self.index.split(",")) or _FORBIDDEN.search(self.index):
+            raise InvalidInputError(
+                f"index {shorten(self.index)} cannot be a name: give an index, alias, data stream or pattern, "
+                "or several separated by commas without blanks"
+            )
+        for role in ("time_field", "source_field", "text_field"):
+            _check_field(role, getattr(self, role))
+        Fields(self.prefix)
+
+    @property
+    def fields(self) -> Fields:
+        """The names of our fields."""
+        return Fields(self.prefix)
+
+    def id_of(self, kind: str) -> str:
+        """
+        Return the id of the saved object *kind* of this index and prefix.
+
+        The same names give the same id, so that importing a pack again replaces the objects; another index or prefix
+        gives other ids, so that packs stand side by side.
+        """
+        return str(uuid.uuid5(_NAMESPACE, f"{self.index}\n{self.prefix}\n{kind}"))
+
+
+def _check_field(role: str, name: str | None) -> None:
+    if name is None:
+        return
+    if not isinstance(name, str):
+        raise TypeError(f"{role} must be the name of one field, not {type(name).__name__}")
+    if not name.strip() or "*" in name or not name.isprintable():
+        raise InvalidInputError(f"{role} {shorten(name)} cannot be the name of one field: give a field as it is mapped")

@@ -1,0 +1,160 @@
+"""
+Reading the texts of documents that may be neighbours, as sets of shingles, in bounded memory.
+
+What is done with them is in ``index.grouping``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import weakref
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.flows.context import Index
+from es_simhash.flows.lookup.verify import FETCH, Texts as FoundTexts, fetch_texts
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.index.rescore import NearDup
+from es_simhash.index.similarity import shingle_set
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from es_simhash.index.grouping.groups import Texts
+    from es_simhash.index.grouping.table import Row, Table
+
+__all__ = ["MEMORY_BYTES", "ShingleStore", "read_texts"]
+
+MEMORY_BYTES = 256 * 2**20
+
+
+class ShingleStore:
+    """
+    The shingles of different texts: in memory up to a bound, then in a temporary file that is mapped into memory.
+
+    Equal texts, after normalisation, are kept once. Besides the shingles, 8 bytes each, a text takes about 200 bytes of
+    memory.
+
+    Args:
+        memory_bytes:
+            How much memory the shingles may take.
+    """
+
+    def __init__(self, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._limit = memory_bytes
+        self._numbers: dict[bytes, int] = {}
+        self._ends = array("q", [0])
+        self._kept: list[NDArray[np.uint64]] = []
+        self._file: Any = None
+        self._mapped: NDArray[np.uint64] | None = None
+
+    def add(self, text: str) -> int:
+        """Add the shingles of *text*; return the number of the text, that of an equal one where there is one."""
+        shingles = shingle_set(text)
+        digest = hashlib.blake2b(shingles.tobytes(), digest_size=16).digest()
+        number = self._numbers.setdefault(digest, len(self._numbers))
+        if number == len(self._ends) - 1:
+            self._ends.append(self._ends[-1] + shingles.size)
+            self._put(shingles)
+        return number
+
+    def _put(self, shingles: NDArray[np.uint64]) -> None:
+        if self._file is None:
+            self._kept.append(shingles)
+            if 8 * self._ends[-1] <= self._limit:
+                return
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
+            weakref.finalize(self, self._file.close)
+            for each in self._kept:
+                self._file.write(each.tobytes())
+            self._kept.clear()
+        else:
+            self._file.write(shingles.tobytes())
+        self._mapped = None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many shingles each text has."""
+        import numpy as np  # noqa: PLC0415
+
+        ends = np.array(self._ends, np.int64)
+        return ends[1:] - ends[:-1]
+
+    def __getitem__(self, number: int) -> NDArray[np.uint64]:
+        """Return the sorted shingles of the text *number*."""
+        import numpy as np  # noqa: PLC0415
+
+        if self._file is None:
+            return self._kept[number]
+        if self._mapped is None:
+            self._file.flush()
+            self._mapped = np.memmap(self._file, np.uint64, mode="r")
+        return np.asarray(self._mapped[self._ends[number] : self._ends[number + 1]])
+
+
+def read_texts(
+    index: Index,
+    table: Table,
+    places: Sequence[int],
+    text_fields: Mapping[str, Sequence[str]],
+    *,
+    memory_bytes: int = MEMORY_BYTES,
+    page: int = FETCH,
+) -> Flow[Texts]:
+    """
+    Return the present texts of the documents at *places* of *table*.
+
+    Cost: one search for every 500 documents.
+
+    Args:
+        index:
+            What to search.
+        table:
+            The documents.
+        places:
+            Those whose texts are wanted.
+        text_fields:
+            Fields of the text, by name of the index.
+        memory_bytes:
+            How much memory the shingles may take before they go to a temporary file.
+        page:
+            Texts read at once.
+
+    Raises:
+        IncompleteSearchError: If shards did not answer.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.index.grouping.groups import Texts  # noqa: PLC0415 -- loads numpy
+
+    store = ShingleStore(memory_bytes=memory_bytes)
+    numbers = np.full(len(table), -1, np.int64)
+    for begin in range(0, len(places), page):
+        rows = {place: table.row(place) for place in places[begin : begin + page]}
+        for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
+            part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
+            found = yield from fetch_texts(index, [_wanted(row) for row in part.values()], fields, page=page)
+            _check_read(found)
+            yield Compute(_add, (store, numbers, part, found))
+    return Texts(store, numbers, unread=int((numbers[list(places)] < 0).sum()) if len(places) else 0)
+
+
+def _wanted(row: Row) -> NearDup:
+    return NearDup(row.id, row.index, 0, row.fingerprint, routing=row.routing)
+
+
+def _check_read(found: FoundTexts) -> None:
+    reasons = [str(why) for why in found.missing.values() if why.kind == "not_read"]
+    if reasons:
+        raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=tuple(dict.fromkeys(reasons)))
+
+
+def _add(store: ShingleStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
+    for place, row in rows.items():
+        text = found.texts.get((row.index, row.id, row.routing))
+        if text is not None:
+            numbers[place] = store.add(text)
