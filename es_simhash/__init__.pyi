@@ -15,7 +15,8 @@ from .errors import (
     SimHashError,
     WorkerError,
 )
-from .flows.grouping.groups import Group, Pair
+from .flows.grouping.groups import Group
+from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification

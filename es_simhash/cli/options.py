@@ -31,11 +31,13 @@ __all__ = [
     "filter_query",
     "format_",
     "max_distance",
+    "parse_fields",
     "prefix",
     "report_file",
     "sample",
     "scheme",
     "target",
+    "target_of_any_product",
     "text_fields",
     "text_file",
     "workers",
@@ -116,7 +118,27 @@ def target(command: Command[_T]) -> Command[_T]:
 
     Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
     """
+    product = click.option(
+        "--product",
+        "server_product",
+        type=click.Choice(["auto", *PRODUCTS]),
+        envvar="ES_SIMHASH_PRODUCT",
+        show_envvar=True,
+        default="auto",
+        show_default=True,
+        help="Product of the server; auto asks the server.",
+    )
+    return _with_target(command, product)
 
+
+def target_of_any_product(command: Command[_T]) -> Command[_T]:
+    """
+    Add the options of :func:`target` without ``--product``: the server is asked for its product.
+    """
+    return _with_target(command, lambda same: same)
+
+
+def _with_target(command: Command[_T], product: Callable[[Command[_T]], Command[_T]]) -> Command[_T]:
     @prefix
     @click.option(
         "--url",
@@ -127,15 +149,7 @@ def target(command: Command[_T]) -> Command[_T]:
         show_default=True,
         help="Address of the server.",
     )
-    @click.option(
-        "--product",
-        type=click.Choice(["auto", *PRODUCTS]),
-        envvar="ES_SIMHASH_PRODUCT",
-        show_envvar=True,
-        default="auto",
-        show_default=True,
-        help="Product of the server; auto asks the server.",
-    )
+    @product
     @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
     @click.option(
         "--timeout",
@@ -149,14 +163,14 @@ def target(command: Command[_T]) -> Command[_T]:
     def with_target(
         *,
         url: str,
-        product: str,
         insecure: bool,
         timeout: float,
         prefix: str,
+        server_product: str = "auto",
         scheme: Scheme | str | None = None,
         **rest: Any,
     ) -> _T:
-        return command(target=Target(Server(url, product, insecure, timeout), prefix, scheme), **rest)
+        return command(target=Target(Server(url, server_product, insecure, timeout), prefix, scheme), **rest)
 
     return with_target
 
@@ -295,6 +309,16 @@ dry_run = click.option("--dry-run", is_flag=True, help="Count what would change,
 
 yes = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 """``--yes``."""
+
+
+def parse_fields(source: str | None) -> bool | list[str]:
+    """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
+    if source is None or source.strip() == "*":
+        return source is not None
+    names = [name.strip() for name in source.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
+    return names
 
 
 def report_file(name: str, *, help: str) -> Callable[[Command[_T]], Command[_T]]:
