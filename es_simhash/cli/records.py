@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +93,7 @@ class Reader:
         """Bytes read so far, of all files together."""
         return self._before + (self._raw.tell() if self._raw is not None and self._raw.seekable() else 0)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Generator[Record, None, None]:
         for name in self._files:
             with ExitStack() as stack:
                 raw = sys.stdin.buffer if name == STDIN else stack.enter_context(Path(name).open("rb"))

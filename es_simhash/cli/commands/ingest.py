@@ -23,6 +23,7 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Format, Reader, Record
 from es_simhash.cli.tally import Tally
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal.own_records import refuse_own_record
 
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
@@ -101,8 +102,8 @@ def command(
         if create and not connection.client.indices.exists(index=index):
             made = connection.simhash.create_index(index, text_field=text_fields, max_distance=max_distance)
             note(f"created {index}, scheme {made.scheme}")
-        actions = _Actions(islice(reader, limit), id_field, tally)
-        with Tracker("ingesting", total=reader.total) as tracker:
+        with closing(iter(reader)) as records, Tracker("ingesting", total=reader.total) as tracker:
+            actions = _Actions(islice(records, limit), id_field, tally)
             _ingest(connection, index, actions, arguments, reader, tracker)
             seconds = tracker.seconds
     tally.show(index, seconds, as_json=as_json)
@@ -121,6 +122,7 @@ class _Actions:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for record in self._records:
+            refuse_own_record(record.value, record.place)
             try:
                 action = to_action(record, self._id_field)
             except InvalidInputError as failure:
