@@ -4,6 +4,7 @@ The command line ``es-simhash``: the commands are in ``commands/``, and beside i
     application.py       the table of commands, exit codes, errors as one line
     manual.py            a command with examples
     failures.py          an exception as one line that says what to do
+    stopping.py          Ctrl-C and SIGTERM: what was written, and how to go on
     options.py           options that several commands share
     grouping_options.py  options of the commands that group
     connect.py           URL, login and product to a client

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.protocol import Call, Flow, noting
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
@@ -19,6 +19,7 @@ from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import GROUPED, OWNED
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.marker import retired_markers
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 from es_simhash.index.operations import Failure, Operation, Outcome
 
@@ -66,11 +67,15 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False, 
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     yield from refresh(names)
-    check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
+    with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
+        check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
-            meta = merge_meta(mapping.get("_meta"), _left(mapping, prefix, groups_only), prefix=prefix)
-            yield Call("put_mapping", {"index": name, "body": {"_meta": meta}})
+            left = _left(mapping, prefix, groups_only)
+            body = {"_meta": merge_meta(mapping.get("_meta"), left, prefix=prefix)}
+            if left is None and (retired := retired_markers(mapping, prefix=prefix)):
+                body["properties"] = {prefix: {"properties": retired}}
+            yield Call("put_mapping", {"index": name, "body": body})
         context.forget()
     yield from refresh(names)
     return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
