@@ -11,6 +11,8 @@ The command line ``es-simhash``: the commands are in ``commands/``, and beside i
     texts.py             texts from arguments, files and stdin
     records.py           documents from JSON Lines, CSV and stdin
     bulk_actions.py      lines of files to bulk actions
+    ingest_run.py        lines of files on their way into an index
+    ingest_checkpoint.py how far an ingest of files has got, in a file
     tally.py             outcomes of an ingest: counts, failures, report
     near_dups.py         results of a lookup as a table or JSON
     output.py            JSON, tables and messages, without control characters
