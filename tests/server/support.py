@@ -129,6 +129,6 @@ class ByDistance:
 
     def __getattr__(self, name):
         method = getattr(self._simhash, name)
-        if name not in ("ingest", "reconcile", "dedupe"):
+        if name not in ("ingest", "reconcile", "dedupe", "plan_removal"):
             return method
         return lambda *args, **options: method(*args, **{"verify": False, **options})
