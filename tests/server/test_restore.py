@@ -358,7 +358,7 @@ def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
     simhash.reconcile(index)
     first = read_all(server, index)
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
-    made = simhash.plan_removal(index, plan, verify=False, max_share=1.0)
+    made = simhash.plan_removal(index, plan, max_share=1.0)
     records = list(simhash.apply_removal(plan, archive=archive))
     assert made.count == len(records) > 10
     assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}
