@@ -44,6 +44,4 @@ def test_many_pairs_at_once(texts, data):
 def test_long_texts_are_read_in_pieces(text, piece):
     """Where a long text is cut into pieces does not matter."""
     whole = shingle_set(text * 3).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("es_simhash.hashing.characters._PIECE", piece)
-        assert shingle_set(text * 3).tolist() == whole
+    assert shingle_set(text * 3, piece=piece).tolist() == whole
