@@ -125,19 +125,23 @@ def say_if_stopped(
         raise
 
 
-def this_command(*more: str) -> str:
+def this_command(*, skip: int | None = None) -> str:
     """
-    Return the command line that is being carried out, with *more* arguments, to be pasted into a shell.
+    Return the command line that is being carried out, to be pasted into a shell, without the login in its URL.
 
-    A login in a URL is left out.
+    Args:
+        skip:
+            The value of ``--skip`` in it, in place of the one given.
     """
     context = click.get_current_context(silent=True)
     given: list[str] = [] if context is None else context.meta.get(_ARGUMENTS, [])
-    shown = [
-        _without_login(argument) if argument.startswith("--url=") or before == "--url" else argument
-        for before, argument in zip(["", *given], given, strict=False)
-    ]
-    return shlex.join(["es-simhash", *shown, *more])
+    shown = []
+    for before, argument in zip(["", *given], given, strict=False):
+        if skip is not None and (argument == "--skip" or argument.startswith("--skip=") or before == "--skip"):
+            continue
+        is_url = argument.startswith("--url=") or before == "--url"
+        shown.append(_without_login(argument) if is_url else argument)
+    return shlex.join(["es-simhash", *shown, *([] if skip is None else ["--skip", str(skip)])])
 
 
 def remember_arguments(context: click.Context, arguments: list[str]) -> None:

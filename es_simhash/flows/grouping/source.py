@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.feed import MOST_ITEMS, Feed, read_in_background, weigh
+from es_simhash.flows.feed import Feed, read_in_background, weigh
 from es_simhash.flows.grouping.write_target import WriteTarget
 from es_simhash.flows.transfer.bulk import to_operation
 from es_simhash.hashing.charikar import check_integer
@@ -23,6 +23,7 @@ from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.ingest_helper import PAUSE, with_fingerprints
+from es_simhash.removal.own_records import refuse_own_record
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "OpType", "Source"]
 
@@ -30,6 +31,8 @@ IdFrom = Literal["content"] | None
 OpType = Literal["index", "create"]
 
 LARGEST_BATCH = 10_000
+# Names that only few documents have, and each line of a file of ours.
+_TELLING = frozenset({"action", "canonical", "format"})
 
 
 def check_max_delay(seconds: Any) -> None:
@@ -215,7 +218,7 @@ class Source:
         if isinstance(documents, Feed):
             feed = documents
         else:
-            feed = self._feed = read_in_background(documents, Feed(most=max(self._sizes.documents, MOST_ITEMS)))
+            feed = self._feed = read_in_background(documents, Feed(most=self._sizes.documents))
         while (found := feed.take(self._wait_until())) is not None:
             if not found:
                 yield PAUSE
@@ -243,6 +246,9 @@ class Source:
         position = self._position
         self._position += 1
         problem = self._problems.pop(position, None)
+        if isinstance(action, Mapping) and not _TELLING.isdisjoint(action):
+            plain = {name: value for name, value in action.items() if name != self._prefix}
+            refuse_own_record(plain, f"document {position}")
         try:
             operation = self._as_asked(to_operation(action, self._index))
             self._check_index(operation.header["_index"])
