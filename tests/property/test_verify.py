@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.index.similarity import compare_pairs, compare_texts, shingle_set
+from es_simhash.index.similarity import compare_pairs, compare_texts, shingle_set, shingle_sets
 from tests import reference
 
 TEXTS = st.one_of(
@@ -38,6 +38,15 @@ def test_many_pairs_at_once(texts, data):
     expected = [compare_texts(texts[a], texts[b]) for a, b in pairs]
     assert jaccard.tolist() == [each.jaccard for each in expected]
     assert containment.tolist() == [each.containment for each in expected]
+
+
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 100))
+def test_many_texts_are_cut_like_each_alone(texts, batch):
+    """However many are cut together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("es_simhash.index.similarity._BATCH", batch)
+        found = shingle_sets(texts)
+    assert [each.tolist() for each in found] == [shingle_set(text).tolist() for text in texts]
 
 
 @given(TEXTS, st.integers(1, 9))
