@@ -71,12 +71,18 @@ def check_bound(bound: Any, *, name: str = "verify") -> float:
     return float(bound)
 
 
-def shingle_set(text: str) -> Shingles:
+def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
     """
     Return the distinct shingles of *text* as sorted 64-bit hashes; empty for a text without words.
 
     A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a
     hash is below one in a million even for texts of a million words.
+
+    Args:
+        text:
+            The text.
+        piece:
+            Characters that are normalised at once; by default 1,048,576.
 
     Raises:
         TypeError: If *text* is not a string.
@@ -85,7 +91,7 @@ def shingle_set(text: str) -> Shingles:
 
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-    hashes, counts = _hash_words(text)
+    hashes, counts = _hash_words(text, piece)
     if not hashes.size:
         return hashes
     starts, lengths = _runs(counts, hashes.size)
@@ -173,19 +179,19 @@ def _distinct(shingles: Shingles) -> Shingles:
     return distinct
 
 
-def _hash_words(text: str) -> tuple[Shingles, NDArray[np.intp]]:
+def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
     """
     Return the hash of every word of *text*, and what the word counts.
     """
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.hashing.characters import SEPARATOR, split_long  # noqa: PLC0415
+    from es_simhash.hashing.characters import PIECE, SEPARATOR, split_long  # noqa: PLC0415
     from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
 
     found = []
     rest = np.empty(0, np.uint32)
-    for piece in split_long(text):
-        codes = np.concatenate([rest, piece])
+    for part in split_long(text, piece=PIECE if piece is None else piece):
+        codes = np.concatenate([rest, part])
         # A long text comes in pieces, and a word may continue in the next piece.
         ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))
         cut = int(ends[-1]) + 1 if ends.size else 0

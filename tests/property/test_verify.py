@@ -53,6 +53,4 @@ def test_many_texts_are_cut_like_each_alone(texts, batch):
 def test_long_texts_are_read_in_pieces(text, piece):
     """Where a long text is cut into pieces does not matter."""
     whole = shingle_set(text * 3).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("es_simhash.hashing.characters._PIECE", piece)
-        assert shingle_set(text * 3).tolist() == whole
+    assert shingle_set(text * 3, piece=piece).tolist() == whole
