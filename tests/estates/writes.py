@@ -90,12 +90,18 @@ class Writes(Base):
                 # An update that names another routing value for the same shard changes it on Elasticsearch alone.
                 renamed = write.routing if self.server.product == "elasticsearch" else None
                 return old and Doc(to_user(old.source | write.source()), bits, renamed or old.routing)
+            if old and write.kind == "create":
+                return old
             changes = {"body": CHANGED} if write.pipeline.endswith("changes") else {}
-            return (
-                old if old and write.kind == "create" else Doc(to_user(write.source() | changes), bits, write.routing)
-            )
+            return Doc(to_user(write.source() | changes), bits, write.routing)
 
         if report is not None and report.action == "skipped":
+            return
+        if report is not None and report.action == "unchanged":  # nothing was created, and nothing was missing
+            same = [to_user(write.source()), bits]
+            states = self.model.states.get(self.place(index, write.id or report.id, write.routing), [])
+            assert write.kind == "create", report
+            assert same in [[each.user, each.fingerprint] for each in states if each], report
             return
         if write.pipeline.endswith("drops"):
             assert self.faults or report is None or report.action == "dropped", report
