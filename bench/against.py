@@ -4,8 +4,9 @@ One checkout of this project against another, interleaved in one run: what a cha
     python bench/against.py --base ../old --product opensearch DOCS.jsonl.gz
 
 Each checkout runs in a process of its own, with an index of its own on one server. The two take turns, round by round,
-at: lookups at distance 3 and 10, an ingest with tags, ``fingerprints``, and importing the package. Prints JSON: the
-median ratio of the new time to the old one, and the 95 % interval of that median (bootstrap over the rounds).
+at: lookups at distance 3 and 10, one after another and with pauses of 50 ms between them, an ingest with tags,
+``fingerprints``, and importing the package. Prints JSON: the median ratio of the new time to the old one, and the 95 %
+interval of that median (bootstrap over the rounds).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ HERE = Path(__file__).resolve().parents[1]
 LOOKUPS = 40
 INGESTED = 1_500
 HASHED = 1_000
+PAUSE_SECONDS = 0.05
+PAUSED_LOOKUPS = 20
+OPERATIONS = ("lookup_3", "lookup_10", "paused_lookup_3", "paused_lookup_10", "ingest_tags", "fingerprints", "import")
 
 
 class Checkout:
@@ -79,6 +83,15 @@ def work(options: argparse.Namespace) -> None:
         for text in picks.sample(texts, LOOKUPS):
             ours.find_near_dups(index, text, max_distance=distance)
 
+    def look_up_with_pauses(distance: int) -> float:
+        seconds = 0.0
+        for text in picks.sample(texts, PAUSED_LOOKUPS):
+            time.sleep(PAUSE_SECONDS)
+            start = time.perf_counter()
+            ours.find_near_dups(index, text, max_distance=distance)
+            seconds += time.perf_counter() - start
+        return seconds
+
     def ingest() -> None:
         client.indices.delete(index=target, ignore_unavailable=True)
         ours.create_index(target, text_field="text", settings=shards)
@@ -92,14 +105,16 @@ def work(options: argparse.Namespace) -> None:
     operations: dict[str, Any] = {
         "lookup_3": lambda: look_up(3),
         "lookup_10": lambda: look_up(10),
+        "paused_lookup_3": lambda: look_up_with_pauses(3),
+        "paused_lookup_10": lambda: look_up_with_pauses(10),
         "ingest_tags": ingest,
         "fingerprints": hash_texts,
     }
     try:
         for line in sys.stdin:
             start = time.perf_counter()
-            operations[line.strip()]()
-            print(time.perf_counter() - start, flush=True)
+            seconds = operations[line.strip()]()  # an operation with pauses says how long it worked
+            print(time.perf_counter() - start if seconds is None else seconds, flush=True)
     finally:
         client.indices.delete(index=f"{index},{target}", ignore_unavailable=True)
 
@@ -117,7 +132,7 @@ def compare(options: argparse.Namespace, url: str) -> dict[str, Any]:
     old, new = Checkout(options.base, arguments), Checkout(HERE, arguments)
     rows: dict[str, Any] = {}
     try:
-        for operation in ("lookup_3", "lookup_10", "ingest_tags", "fingerprints", "import"):
+        for operation in options.operations:
             ratios = []
             for number in range(options.rounds + 1):
                 times = {}
@@ -141,6 +156,7 @@ def main() -> None:
     parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--operations", nargs="+", choices=OPERATIONS, default=OPERATIONS, metavar="NAME")
     parser.add_argument("--url", help="a running server; by default one is started")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -20,6 +20,7 @@ from .flows.grouping.groups import Group, Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
+from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
@@ -81,6 +82,7 @@ __all__ = [
     "Problem",
     "Reconciled",
     "Removal",
+    "Restored",
     "Scheme",
     "SchemeError",
     "SchemeMismatchError",

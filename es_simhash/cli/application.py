@@ -20,6 +20,7 @@ import click
 from es_simhash import __version__
 from es_simhash.cli.failures import describe
 from es_simhash.cli.output import error, warn
+from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments
 
 __all__ = ["SECTIONS", "app"]
 
@@ -45,6 +46,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "pairs": "Print pairs of near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
         "review": "Show a plan of removal, to judge it.",
+        "restore": "Put removed documents back.",
+        "history": "Say where a removed document has gone.",
         "remove": "Remove the fields from an index.",
     },
     "Match quality": {
@@ -95,10 +98,13 @@ class Application(click.Group):
                 formatter.write_dl(list(commands.items()))
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """Run, and exit with 0, 1 (failed), 2 (usage), 130 (interrupted) or 141 (the output was closed)."""
+        """
+        Run, and exit with 0, 1 (failed), 2 (usage), 130 (Ctrl-C), 143 (SIGTERM) or 141 (the output was closed).
+        """
         _prepare_process()
         try:
-            result = super().main(*args, **{**extra, "standalone_mode": False})
+            with interrupts():
+                result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.UsageError as failure:
             failure.show()
             sys.exit(USAGE)
@@ -109,6 +115,11 @@ class Application(click.Group):
             sys.exit(INTERRUPTED)
         sys.exit(result if isinstance(result, int) else 0)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep them for the message that says how to go on."""
+        remember_arguments(ctx, args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; an error becomes one line on stderr."""
         try:
@@ -117,6 +128,8 @@ class Application(click.Group):
         except BrokenPipeError:
             _forget_output()
             return BROKEN_PIPE
+        except KeyboardInterrupt as stop:
+            return exit_code(stop)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as failure:

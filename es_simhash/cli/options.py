@@ -36,6 +36,7 @@ __all__ = [
     "sample",
     "scheme",
     "target",
+    "target_of_any_product",
     "text_fields",
     "text_file",
     "workers",
@@ -116,7 +117,27 @@ def target(command: Command[_T]) -> Command[_T]:
 
     Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
     """
+    product = click.option(
+        "--product",
+        "server_product",
+        type=click.Choice(["auto", *PRODUCTS]),
+        envvar="ES_SIMHASH_PRODUCT",
+        show_envvar=True,
+        default="auto",
+        show_default=True,
+        help="Product of the server; auto asks the server.",
+    )
+    return _with_target(command, product)
 
+
+def target_of_any_product(command: Command[_T]) -> Command[_T]:
+    """
+    Add the options of :func:`target` without ``--product``: the server is asked for its product.
+    """
+    return _with_target(command, lambda same: same)
+
+
+def _with_target(command: Command[_T], product: Callable[[Command[_T]], Command[_T]]) -> Command[_T]:
     @prefix
     @click.option(
         "--url",
@@ -127,15 +148,7 @@ def target(command: Command[_T]) -> Command[_T]:
         show_default=True,
         help="Address of the server.",
     )
-    @click.option(
-        "--product",
-        type=click.Choice(["auto", *PRODUCTS]),
-        envvar="ES_SIMHASH_PRODUCT",
-        show_envvar=True,
-        default="auto",
-        show_default=True,
-        help="Product of the server; auto asks the server.",
-    )
+    @product
     @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
     @click.option(
         "--timeout",
@@ -149,14 +162,14 @@ def target(command: Command[_T]) -> Command[_T]:
     def with_target(
         *,
         url: str,
-        product: str,
         insecure: bool,
         timeout: float,
         prefix: str,
+        server_product: str = "auto",
         scheme: Scheme | str | None = None,
         **rest: Any,
     ) -> _T:
-        return command(target=Target(Server(url, product, insecure, timeout), prefix, scheme), **rest)
+        return command(target=Target(Server(url, server_product, insecure, timeout), prefix, scheme), **rest)
 
     return with_target
 

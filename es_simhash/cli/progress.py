@@ -1,5 +1,5 @@
 """
-Progress of a long command: a bar on stderr with rate and time left.
+Progress of a long command on stderr: a bar on a terminal, elsewhere a line now and then; with rate and time left.
 """
 
 from __future__ import annotations
@@ -8,29 +8,33 @@ import time
 from types import TracebackType
 from typing import Self
 
-from es_simhash.cli.output import console
+from es_simhash.cli.output import console, count, note
 
-__all__ = ["Tracker"]
+__all__ = ["Tracker", "progress_line"]
 
 _STEP_SECONDS = 0.1
+LINE_SECONDS = 30.0
 
 
 class Tracker:
     """
-    A progress bar on stderr, as a context manager. Shows nothing if stderr is not a terminal.
+    A progress bar on stderr, as a context manager. If stderr is not a terminal, a line now and then.
 
     Args:
         description:
             What the command is doing.
         total:
             All the work, in bytes or documents; ``None`` if it is not known yet.
+        line_seconds:
+            Time between two lines.
     """
 
-    def __init__(self, description: str, *, total: int | None) -> None:
+    def __init__(self, description: str, *, total: int | None, line_seconds: float = LINE_SECONDS) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
 
         screen = console(stderr=True)
         self.documents = 0
+        self._description, self._total, self._line_seconds = description, total, line_seconds
         self._started = self._shown = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -64,9 +68,30 @@ class Tracker:
         Count *documents* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds.
         """
         self.documents += documents
-        if time.monotonic() - self._shown >= _STEP_SECONDS:
-            self._shown = time.monotonic()
-            rate = f"{self.documents / self.seconds:,.0f}"
-            self._progress.update(
-                self._task, completed=completed, total=total, documents=f"{self.documents:,}", rate=rate
-            )
+        self._total = total or self._total
+        is_line = bool(self._progress.disable)
+        if time.monotonic() - self._shown < (self._line_seconds if is_line else _STEP_SECONDS):
+            return
+        self._shown = time.monotonic()
+        if is_line:
+            note(progress_line(self._description, self.documents, self.seconds, completed, self._total))
+            return
+        rate = f"{self.documents / self.seconds:,.0f}"
+        self._progress.update(self._task, completed=completed, total=total, documents=f"{self.documents:,}", rate=rate)
+
+
+def progress_line(description: str, documents: int, seconds: float, completed: int, total: int | None) -> str:
+    """
+    Return one line about the progress so far.
+
+    Examples:
+        >>> progress_line("ingesting", 12_000, 60.0, 250, 1_000)
+        'ingesting: 12,000 documents in 60 s, 200/s; 25 %, about 180 s left'
+    """
+    rate = documents / seconds if seconds else 0.0
+    line = f"{description}: {count(documents, 'document')} in {seconds:,.0f} s, {rate:,.0f}/s"
+    if not total:
+        return line
+    share = min(1.0, completed / total)
+    rest = f", about {seconds * (1 - share) / share:,.0f} s left" if share else ""
+    return f"{line}; {share:.0%}{rest}".replace("%", " %")

@@ -15,8 +15,8 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
@@ -51,12 +51,15 @@ class Record:
             The JSON value of the line, or the row of a CSV file as a dict. ``None`` if it cannot be read.
         reason:
             Why it cannot be read, else ``None``.
+        number:
+            Place of its file among those given, from 0.
     """
 
     file: str
     line: int
     value: Any = None
     reason: str | None = None
+    number: int = 0
 
     @property
     def place(self) -> str:
@@ -73,13 +76,19 @@ class Reader:
             Paths; ``-`` is stdin.
         format:
             Format of the files; ``"auto"`` goes by the name, and means JSON Lines for any other name.
+        start:
+            Place of the first file to read, and the number of its last line that is left out.
+
+    Attributes:
+        position:
+            Bytes read so far, of all files together, as stored. Another thread than the one that reads may look.
     """
 
-    def __init__(self, files: Sequence[str], *, format: Format = "auto") -> None:
+    def __init__(self, files: Sequence[str], *, format: Format = "auto", start: tuple[int, int] = (0, 0)) -> None:
+        self.position = 0
         self._files = tuple(files)
         self._format = format
-        self._before = 0
-        self._raw: IO[bytes] | None = None
+        self._start = start
 
     @property
     def total(self) -> int | None:
@@ -88,24 +97,40 @@ class Reader:
         is_known = len(paths) == len(self._files) and all(path.is_file() for path in paths)
         return sum(path.stat().st_size for path in paths) if is_known else None
 
-    @property
-    def position(self) -> int:
-        """Bytes read so far, of all files together."""
-        return self._before + (self._raw.tell() if self._raw is not None and self._raw.seekable() else 0)
-
     def __iter__(self) -> Iterator[Record]:
-        for name in self._files:
+        first, line = self._start
+        before = sum(Path(name).stat().st_size for name in self._files[:first] if name != STDIN)
+        for number, name in enumerate(self._files[first:], first):
             with ExitStack() as stack:
-                raw = sys.stdin.buffer if name == STDIN else stack.enter_context(Path(name).open("rb"))
-                self._raw = raw
-                stack.callback(self._finish)
+                raw = stack.enter_context(_open(name))
                 # The first bytes show gzip, so that it works for stdin and for any name.
                 is_gzip = isinstance(raw, io.BufferedReader) and raw.peek(2)[:2] == b"\x1f\x8b"
                 content: IO[bytes] | gzip.GzipFile = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
-                yield from _read(name, content, _format_of(name, self._format))
+                can_tell = raw.seekable()
+                for record in _read(name, content, _format_of(name, self._format), skip=line if number == first else 0):
+                    self.position = before + (raw.tell() if can_tell else 0)
+                    yield replace(record, number=number) if number else record
+                self.position = before = before + (raw.tell() if can_tell else 0)
 
-    def _finish(self) -> None:
-        self._before, self._raw = self.position, None
+
+@contextmanager
+def _open(name: str) -> Iterator[IO[bytes]]:
+    """
+    Provide a file, or stdin through a buffer of our own where it has a descriptor.
+
+    A thread that waits for input holds the lock of the buffer, and Python ends with a fatal error if that is its own.
+    """
+    if name != STDIN:
+        with Path(name).open("rb") as file:
+            yield file
+        return
+    try:
+        descriptor = sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):  # a stand-in
+        yield sys.stdin.buffer
+        return
+    # It is not closed: that would wait for the lock.
+    yield open(descriptor, "rb", closefd=False)  # noqa: SIM115
 
 
 def _format_of(name: str, wanted: Format) -> str:
@@ -115,13 +140,14 @@ def _format_of(name: str, wanted: Format) -> str:
     return suffix if suffix in _DELIMITERS else "jsonl"
 
 
-def _read(name: str, content: IO[bytes] | gzip.GzipFile, format_: str) -> Iterator[Record]:
+def _read(name: str, content: IO[bytes] | gzip.GzipFile, format_: str, *, skip: int) -> Iterator[Record]:
     lines = _Lines(name, content)
     try:
         if format_ == "jsonl":
-            yield from _json_lines(lines)
+            yield from _json_lines(lines, skip)
         else:
-            yield from _rows(lines, _DELIMITERS[format_])
+            # Rows that are left out are read too: one may have several lines, and the first is the header.
+            yield from (each for each in _rows(lines, _DELIMITERS[format_]) if each.line > skip)
     except _BROKEN_GZIP as error:
         yield Record(
             name, lines.number + 1, reason=f"the rest of the file cannot be read: its gzip data are broken ({error})"
@@ -160,9 +186,12 @@ class _Lines:
         return fault
 
 
-def _json_lines(lines: _Lines) -> Iterator[Record]:
+def _json_lines(lines: _Lines, skip: int) -> Iterator[Record]:
     for text in lines:
-        if fault := lines.take_fault():
+        fault = lines.take_fault()
+        if lines.number <= skip:
+            continue
+        if fault:
             yield Record(lines.name, lines.number, reason=fault)
         elif text.strip():
             yield _parse(lines.name, lines.number, text)

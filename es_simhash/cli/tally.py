@@ -5,7 +5,9 @@ What became of the lines of an ingest: counts, the first failures and warnings, 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -35,12 +37,12 @@ class Tally:
     Attributes:
         report:
             File that gets one line of JSON for each line counted, or ``None``.
-        last_place:
-            Place of the last line whose document the server answered for.
+        last:
+            The last line counted.
     """
 
     report: IO[str] | None
-    last_place: str = ""
+    last: Record | None = None
     _fingerprinted: int = 0
     _problems: int = 0
     _actions: Counter[str] = field(default_factory=Counter)
@@ -63,7 +65,7 @@ class Tally:
 
     def add(self, record: Record, each: Written) -> None:
         """Count the outcome that the server gave for a line."""
-        self.last_place = record.place
+        self.last = record
         self._actions[each.action] += 1
         self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
         reason = None if each.reason is None else str(each.reason)
@@ -74,13 +76,34 @@ class Tally:
             if len(self._warnings) < SHOWN_FAILURES:
                 self._warnings.append(f"{record.place}: {reason}")
         duplicate = {} if each.canonical is None else {"canonical": each.canonical, "distance": each.distance}
-        self._write(record, {"id": each.id, "action": each.action, "reason": reason, **duplicate})
+        kind = {} if each.kind is None else {"kind": each.kind}
+        self._write(record, {"id": each.id, "action": each.action, "reason": reason, **kind, **duplicate})
 
     def add_unreadable(self, record: Record, reason: str) -> None:
         """Count a line that is not a document."""
+        self.last = record
         self._actions["unreadable"] += 1
         self._fail(record, reason)
         self._write(record, {"id": None, "action": "unreadable", "reason": reason})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts, as :meth:`resume` takes them."""
+        return {**self._actions, "fingerprinted": self._fingerprinted, "problems": self._problems}
+
+    def resume(self, counts: Mapping[str, int]) -> None:
+        """Begin with the counts of an earlier run."""
+        rest = dict(counts)
+        self._fingerprinted, self._problems = rest.pop("fingerprinted", 0), rest.pop("problems", 0)
+        self._actions = Counter(rest)
+
+    def sync_report(self) -> int:
+        """Return the size of the report in bytes, once all of it is on the disk."""
+        if self.report is None or not self.report.seekable():
+            return 0
+        self.report.flush()
+        os.fsync(self.report.fileno())
+        return self.report.tell()
 
     def _fail(self, record: Record, reason: str) -> None:
         if len(self._failures) < SHOWN_FAILURES:

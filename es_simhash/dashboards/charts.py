@@ -97,7 +97,7 @@ def over_time_chart(subject: Subject) -> dict[str, Any]:
         {
             "name": "x",
             "type": "utc",
-            "domain": signal("buckets ? [range_of_time[0], range_of_time[1] + step] : [0, 1]"),
+            "domain": signal("buckets ? [range_of_time[0], range_of_time[1] + step] : [now() - step, now()]"),
             "range": "width",
         },
         {
@@ -134,7 +134,7 @@ def over_time_chart(subject: Subject) -> dict[str, Any]:
             axis("left", "y", grid=True, tickCount=5, tickMinStep=1, format=",d"),
         ],
         legends=[legend("colour")],
-        marks=[bar, empty_words("found")],
+        marks=[bar, empty_words("found", "documents", has_time=True)],
     )
 
 
@@ -161,7 +161,7 @@ def sources_chart(subject: Subject) -> dict[str, Any]:
         rect("rows", x2={"scale": "x", "value": 1}, fill=value(OTHERS), fillOpacity=value(0.25), **bar),
         rect("rows", x2={"scale": "x", **field("share")}, fill=value(DUPLICATES), tooltip=tooltip, **bar),
         text("rows", text=signal(words), x={"scale": "x", "value": 1, "offset": 6}, **middle),
-        empty_words("rows"),
+        empty_words("rows", "documents", has_time=bool(subject.time_field)),
     ]
     return frame(
         "Share of duplicates in each source; the source with the most duplicates is first.",

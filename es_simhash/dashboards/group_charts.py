@@ -87,6 +87,7 @@ def sizes_chart(subject: Subject) -> dict[str, Any]:
     return _columns(
         "Groups by size: how many groups have how many documents, the canonical included.",
         requests.sizes_request(subject),
+        has_time=bool(subject.time_field),
         data=data,
         key="label",
         domain={"data": "rows", "field": "label"},
@@ -110,6 +111,7 @@ def distances_chart(subject: Subject) -> dict[str, Any]:
     return _columns(
         "Duplicates by their distance to the canonical, in bits of 64.",
         requests.distances_request(subject),
+        has_time=bool(subject.time_field),
         data=[{"name": "rows", "source": "response", "transform": rows}],
         key="distance",
         domain=signal("length(data('rows')) ? sequence(0, distances[1] + 1) : []"),
@@ -125,6 +127,7 @@ def _columns(
     description: str,
     request: dict[str, Any],
     *,
+    has_time: bool,
     data: list[dict[str, Any]],
     key: str,
     domain: dict[str, Any],
@@ -170,7 +173,7 @@ def _columns(
             axis("bottom", "x", title=x_title, labelOverlap=True, titlePadding=8),
             axis("left", "y", title=y_title, grid=True, tickCount=5, tickMinStep=1, format=",d", titlePadding=8),
         ],
-        marks=[column, number, empty_words("rows", "No duplicates for these filters and this range of time")],
+        marks=[column, number, empty_words("rows", "duplicates", has_time=has_time)],
     )
 
 
@@ -223,7 +226,7 @@ def largest_groups_chart(subject: Subject) -> dict[str, Any]:
         sample["interactive"] = True
         sample["encode"]["update"]["tooltip"] = signal(tooltip)
         marks.append(sample)
-    marks.append(empty_words("rows", "No duplicates for these filters and this range of time"))
+    marks.append(empty_words("rows", "duplicates", has_time=bool(subject.time_field)))
     return frame(
         "The largest groups by number of duplicates.",
         requests.largest_groups_request(subject),
@@ -296,5 +299,5 @@ def hot_blocks_chart(subject: Subject) -> dict[str, Any]:
         scales=scales,
         axes=[axis("left", "y", labelLimit=150)],
         legends=[legend("colour")],
-        marks=[bar, number, empty_words("rows")],
+        marks=[bar, number, empty_words("rows", "fingerprints", has_time=bool(subject.time_field))],
     )

@@ -8,10 +8,12 @@ import json
 from typing import Any
 
 from es_simhash.dashboards import charts, group_charts
+from es_simhash.dashboards.lens import lens_panels
 from es_simhash.dashboards.requests import exists, missing
 from es_simhash.dashboards.saved import Panel, dashboard, filter_of, index_pattern, search, visualization
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.words import about_group, about_numbers
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.fields import DEFAULT_PREFIX
 
 __all__ = ["build_dashboards"]
@@ -23,6 +25,7 @@ def build_dashboards(
     time_field: str | None = None,
     source_field: str | None = None,
     text_field: str | None = None,
+    product: str | None = None,
     prefix: str = DEFAULT_PREFIX,
 ) -> list[dict[str, Any]]:
     """
@@ -42,6 +45,9 @@ def build_dashboards(
         text_field:
             Field whose text is shown. The chart of the largest groups reads ten whole texts: leave it out where texts
             have megabytes.
+        product:
+            ``None`` for a pack that both products take. ``"kibana"`` adds Lens panels, where a click becomes a filter;
+            OpenSearch Dashboards refuses that pack.
         prefix:
             Name of the object that holds our fields.
 
@@ -51,7 +57,7 @@ def build_dashboards(
 
     Raises:
         TypeError: If a name is not a string.
-        InvalidInputError: If a name cannot be that of an index or a field.
+        InvalidInputError: If a name cannot be that of an index or a field, or *product* is another word.
 
     Examples:
         >>> pack = build_dashboards("news", time_field="published_at", text_field="body")
@@ -61,9 +67,13 @@ def build_dashboards(
         ['Near-duplicates: news, one group', 'Near-duplicates: news']
     """
     subject = Subject(index, time_field, source_field, text_field, prefix)
+    if product not in {None, "kibana"}:
+        raise InvalidInputError(f"product {shorten(product)} has no panels of its own: give 'kibana', or leave it out")
     pattern = index_pattern(subject)
     searches = _searches(subject)
     panels = _panels(subject)
+    if product == "kibana":
+        panels |= lens_panels(subject, _title(subject))
     group = dashboard(
         subject,
         "group",
@@ -218,4 +228,14 @@ def _rows(panels: dict[str, Any], searches: dict[str, Any]) -> list[tuple[int, l
         middle.insert(0, Panel(panels["sources"], "Share of duplicates by source"))
     largest = [Panel(panels["largest"], "Largest groups", width=2), Panel(panels["table"], "Groups to open")]
     last = [Panel(panels["blocks"], "Hot blocks", width=2), Panel(searches["duplicates"], "Duplicates", width=3)]
-    return [(7, [Panel(panels["numbers"], "Numbers")]), (17, upper), (14, middle), (16, largest), (18, last)]
+    rows = [(7, [Panel(panels["numbers"], "Numbers")]), (17, upper), (14, middle), (16, largest), (18, last)]
+    clickable = [
+        Panel(panels[kind], title)
+        for kind, title in (
+            ("lens_time", "Time, to select"),
+            ("lens_sources", "Sources, to select"),
+            ("lens_groups", "Groups, to select"),
+        )
+        if kind in panels
+    ]
+    return [*rows[:2], (16, clickable), *rows[2:]]

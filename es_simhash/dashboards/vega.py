@@ -14,7 +14,6 @@ __all__ = [
     "ANSWER",
     "COLOURS",
     "DUPLICATES",
-    "EMPTY",
     "OTHERS",
     "axis",
     "band",
@@ -44,8 +43,6 @@ _KINDS = ["duplicates", "all other documents"]
 COLOURS = {"name": "colour", "type": "ordinal", "domain": _KINDS, "range": [DUPLICATES, OTHERS]}
 """The scale of the colours of :func:`split`."""
 
-EMPTY = "Nothing to show for these filters and this range of time"
-
 
 def frame(
     description: str,
@@ -66,6 +63,8 @@ def frame(
         "description": description,
         "autosize": {"type": "fit", "contains": "padding"},
         "padding": 8,
+        # Both products read this key. They would show "Infinite extent" above every chart without data.
+        "config": {"kibana": {"hideWarnings": True}},
         "data": [{"name": "response", "url": request}, *data],
         "signals": signals or [],
         "scales": scales or [],
@@ -144,8 +143,9 @@ def text(data: str | None, *, style: str = "guide-label", **encoding: Any) -> di
     return mark | ({"from": {"data": data}} if data else {})
 
 
-def empty_words(rows: str, words: str = EMPTY) -> dict[str, Any]:
-    """Return a text in the middle of the chart that is seen while the data set *rows* is empty."""
+def empty_words(rows: str, what: str, *, has_time: bool) -> dict[str, Any]:
+    """Return a text in the middle of the chart that is seen while the data set *rows*, which shows *what*, is empty."""
+    words = f"No {what} for these filters{' and this range of time' if has_time else ''}"
     return text(
         None,
         style="guide-title",

@@ -1,22 +1,24 @@
 """
 Confirms settings that were read before: is the index still the one whose mapping was read?
 
-Another program may delete an index and create it again with another scheme. Nobody can do that and fill the new
-index within 25 milliseconds, so settings are used without a request for that long. After it, the part of the mapping
-that concerns us is read again, together with the search or before the write, and compared. No lookup and no write is
-here.
+Another program may delete an index and create it again with another scheme, or move an alias. Where all indices have
+the marker of their settings (``index.marker``), a search insists on it, and a server refuses the search where that
+marker is missing. Elsewhere, and before a write, the part of the mapping that concerns us is read again and compared,
+unless that was done less than 25 milliseconds ago. No lookup and no write is here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, SchemeMismatchError, shorten
-from es_simhash.flows.context import Context, Index, local_names
-from es_simhash.flows.protocol import Call, Flow, Together
+from es_simhash.flows.context import Context, Index, Resolved, local_names
+from es_simhash.flows.protocol import Call, Flow, Together, error_text
 from es_simhash.flows.resolve import judge_mappings, read_index_settings
+from es_simhash.index.marker import is_marker_refused, marker_sort
 from es_simhash.index.meta import META_KEY, IndexSettings
 
 __all__ = ["SettingsChanged", "check_unchanged", "confirm", "send_confirmed", "while_unchanged", "with_settings"]
@@ -74,12 +76,66 @@ def _always_changing(index: Index) -> IncompleteSearchError:
 
 def send_confirmed(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:
     """
-    Return the answer to *call*, a search of *index*; confirm the *settings* at the same time if that is due.
+    Return the answer to *call*, a search or multi-search of *index* for which the *settings* are right.
+
+    Costs nothing where all indices have their marker, else a request for the mapping at the same time if that is due.
 
     Raises:
         SettingsChanged: If the settings have changed.
     """
-    question, asked = _question(context, index, settings), context.clock()
+    resolved = _known(context, index, settings)
+    if resolved is None or resolved.marker is None:
+        return (yield from _send_beside(context, index, call, settings=settings))
+    asked = context.clock()
+    failure: Exception | None = None
+    answer: Any = None
+    try:
+        answer = yield _marked(call, resolved.marker)
+    except Exception as error:  # noqa: BLE001 -- raised below, unless the marker is the cause
+        failure = error
+    refusal = _refusal(answer) if failure is None else error_text(failure)
+    if is_marker_refused(refusal, resolved.marker, prefix=context.prefix):
+        yield from confirm(context, index, settings=settings, after_seconds=0.0)
+        # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
+        context.distrust_marker(index, resolved)
+        return (yield from _send_beside(context, index, call, settings=settings))
+    if failure is not None:
+        raise failure
+    if _has_skipped(answer):
+        # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
+        yield from confirm(context, index, settings=settings)
+    elif not refusal:
+        context.confirm(index, resolved, at=asked)
+    return answer
+
+
+def _marked(call: Call, marker: str) -> Call:
+    """Return *call* with each of its searches insisting on the *marker*."""
+    body, order = call.arguments["body"], {"sort": marker_sort(marker)}
+    if call.api == "search":
+        body = {**body, **order}
+    else:  # headers and bodies take turns
+        body = [{**line, **order} if number % 2 else line for number, line in enumerate(body)]
+    return replace(call, arguments={**call.arguments, "body": body})
+
+
+def _has_skipped(answer: Mapping[str, Any]) -> bool:
+    return any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer]))
+
+
+def _refusal(answer: Mapping[str, Any]) -> str:
+    """Return what the server says of the searches or shards that failed in *answer*; empty if none did."""
+    words = []
+    for each in answer.get("responses", [answer]):
+        shards = each.get("_shards") or {}
+        if "error" in each or shards.get("failed"):
+            words.append(str(each.get("error") or shards))
+    return " ".join(words)
+
+
+def _send_beside(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:
+    """Return the answer to *call*; read the mapping at the same time if that is due."""
+    question, asked = _question(context, index, settings, TRUSTED_SECONDS), context.clock()
     if question is None:
         answer = yield call
     else:
@@ -93,14 +149,16 @@ def send_confirmed(context: Context, index: Index, call: Call, *, settings: Inde
     return answer
 
 
-def confirm(context: Context, index: Index, *, settings: IndexSettings) -> Flow[None]:
+def confirm(
+    context: Context, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
+) -> Flow[None]:
     """
-    Confirm the *settings* of *index* if that is due.
+    Confirm the *settings* of *index* if the last time was *after_seconds* or longer ago.
 
     Raises:
         SettingsChanged: If the settings have changed.
     """
-    question, asked = _question(context, index, settings), context.clock()
+    question, asked = _question(context, index, settings, after_seconds), context.clock()
     if question is not None:
         try:
             mappings = yield question
@@ -135,29 +193,39 @@ def _confirmed(context: Context, index: Index, settings: IndexSettings) -> Flow[
     return settings
 
 
-def _question(context: Context, index: Index, settings: IndexSettings) -> Call | None:
-    """Return the request for the part of the mappings that concerns us; ``None`` where there is nothing to confirm."""
-    known, seconds = context.recall_any(index), context.seconds_since_confirmed(index)
-    if known is None and seconds < math.inf:
+def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:
+    """Return what was learned of *index*, if that can be confirmed and its settings are still *settings*."""
+    known = context.recall_any(index)
+    if known is None and context.seconds_since_confirmed(index) < math.inf:
         raise SettingsChanged  # another thread has found that they changed
     if known is None or known[1].assumed is not None:
         return None
     if known[0].scheme != settings.scheme:  # another thread has learned others
         raise SettingsChanged
-    if seconds < TRUSTED_SECONDS:
+    return known[1]
+
+
+def _question(context: Context, index: Index, settings: IndexSettings, after_seconds: float) -> Call | None:
+    """Return the request for the part of the mappings that concerns us; ``None`` where there is nothing to confirm."""
+    if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
         return None
     parts = f"*.mappings._meta.{META_KEY}", f"*.mappings.properties.{context.prefix}"
     return Call("get_mapping", {"index": ",".join(local_names(index)), "filter_path": ",".join(parts)})
 
 
 def _judge(context: Context, index: Index, mappings: Any, *, settings: IndexSettings, asked: float) -> None:
-    if isinstance(mappings, BaseException):
-        raise SettingsChanged from mappings
     known = context.recall_any(index)
     if known is None or known[0].scheme != settings.scheme:
         raise SettingsChanged
-    if not context.is_confirmed_by(index, known[1], mappings):
-        resolved = judge_mappings(mappings, context)
-        if resolved.each != known[1].each or resolved.faults != known[1].faults:
-            raise SettingsChanged
+    if isinstance(mappings, BaseException):
+        context.unlearn(index, known[0])
+        raise SettingsChanged from mappings
+    if not context.is_confirmed_by(index, known[1], mappings) and _differs(known[1], judge_mappings(mappings, context)):
+        context.unlearn(index, known[0])
+        raise SettingsChanged
     context.confirm(index, known[1], at=asked, answer=mappings)
+
+
+def _differs(before: Resolved, now: Resolved) -> bool:
+    has_lost_marker = before.marker is not None and now.marker != before.marker
+    return has_lost_marker or now.each != before.each or now.faults != before.faults

@@ -76,12 +76,15 @@ class Resolved:
             Why some indices cannot be used.
         assumed:
             The settings to use where the mappings may not be read; else ``None``.
+        marker:
+            Full name of the marker that all of them have, for a search to insist on; ``None`` where one has none.
     """
 
     mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     each: Mapping[str, IndexSettings] = field(default_factory=dict)
     faults: tuple[IndexFault, ...] = ()
     assumed: IndexSettings | None = None
+    marker: str | None = None
 
     @property
     def unmapped(self) -> tuple[str, ...]:
@@ -144,6 +147,12 @@ class Context:
         if known is not None and known[0] is settings:
             self._settings.pop(index_key(index), None)
             self._stats.pop(index_key(index), None)
+
+    def distrust_marker(self, index: Index, resolved: Resolved) -> None:
+        """Note that searches of *index* cannot insist on the marker of *resolved*, although its mapping has it."""
+        known = self._settings.get(index_key(index))
+        if known is not None and known[2] is resolved:
+            self._settings[index_key(index)] = (*known[:2], replace(resolved, marker=None))
 
     def confirm(self, index: Index, resolved: Resolved, *, at: float, answer: Any = None) -> None:
         """Note that the settings *resolved* of *index* were right at the time *at*, and the server's *answer* then."""

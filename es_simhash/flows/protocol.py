@@ -9,11 +9,24 @@ from its ``finally`` then, to give back what it holds on the server. No flow and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Call", "Compute", "Emit", "Flow", "Request", "StreamClosed", "Together", "Wait", "error_text", "status_of"]
+__all__ = [
+    "Call",
+    "Compute",
+    "Emit",
+    "Flow",
+    "Request",
+    "StreamClosed",
+    "Together",
+    "Wait",
+    "error_text",
+    "noting",
+    "status_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,18 @@ def _attribute(error: BaseException, name: str) -> Any:
 
 class StreamClosed(BaseException):
     """The caller wants no more of a stream; thrown into its flow, which may still give things back."""
+
+
+@contextmanager
+def noting(written: Callable[[], str]) -> Iterator[None]:
+    """
+    Add a note to whatever ends the block early, an interrupt too: what was *written* by then.
+    """
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(written())
+        raise
 
 
 def status_of(error: BaseException) -> int | None:

@@ -21,6 +21,7 @@ from es_simhash.flows.context import Context, Index, IndexFault, Resolved, check
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme
 from es_simhash.index.faults import Fault, find_faults
+from es_simhash.index.marker import is_marked, marker_name
 from es_simhash.index.meta import IndexSettings, read_settings
 
 __all__ = [
@@ -65,17 +66,22 @@ def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, 
     if known is None:
         resolved = yield from resolve_index(context, index)
         known = agree(resolved, context), resolved
-        _check_remote(context, index, known[0])
+        if _check_remote(context, index, known[0]):
+            known = known[0], replace(resolved, marker=None)
         context.learn(index, *known)
     return known
 
 
-def _check_remote(context: Context, index: Index, settings: IndexSettings) -> None:
-    """Refuse names on other clusters unless the caller vouches for their scheme, which must be that of the others."""
+def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bool:
+    """
+    Return whether *index* names other clusters.
+
+    They are refused unless the caller vouches for their scheme, which must be that of the others.
+    """
     local = local_names(index)
     remote = [name for name in index_key(index).split(",") if name not in local]
     if not remote:
-        return
+        return False
     assumed = context.assumed_settings()
     if assumed is None:
         raise InvalidInputError(
@@ -84,6 +90,7 @@ def _check_remote(context: Context, index: Index, settings: IndexSettings) -> No
         )
     if assumed.scheme != settings.scheme:
         raise _mismatch(index_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
+    return True
 
 
 def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
@@ -140,7 +147,19 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
             each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
         else:
             faults.append(IndexFault(name, Fault("no_scheme")))
-    return Resolved(mappings, each, tuple(faults))
+    return Resolved(mappings, each, tuple(faults), marker=_common_marker(mappings, each, context.prefix))
+
+
+def _common_marker(
+    mappings: Mapping[str, Mapping[str, Any]], each: Mapping[str, IndexSettings], prefix: str
+) -> str | None:
+    """Return the full name of the one marker of all indices with *mappings*; ``None`` if there is none."""
+    markers = {
+        marker_name(each[name]) if name in each and is_marked(mapping, each[name], prefix=prefix) else None
+        for name, mapping in mappings.items()
+    }
+    name = markers.pop() if len(markers) == 1 else None
+    return None if name is None else f"{prefix}.{name}"
 
 
 def agree(resolved: Resolved, context: Context) -> IndexSettings:

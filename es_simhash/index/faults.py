@@ -32,6 +32,7 @@ FaultKind = Literal[
     "no_source",
     "partial_source",
     "template",
+    "no_marker",
 ]
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -76,6 +77,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
         "add what build_component_template returns to the index template, with the settings of the indices there",
+    ),
+    "no_marker": (
+        "the mapping has no marker of its settings, so lookups read the mapping again and again",
+        "add it with put_mapping, which changes no document",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",

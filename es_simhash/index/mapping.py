@@ -10,6 +10,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.marker import marker_properties
 from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta
 
 __all__ = [
@@ -91,6 +92,7 @@ def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict
     """
     Fields(prefix)
     properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if settings.value or name != "value"}
+    properties |= marker_properties(settings, prefix=prefix)
     return {
         "_meta": {META_KEY: {prefix: settings.to_dict()}},
         # Not strict: a document of another version of this library must not be refused for a field more.
@@ -102,8 +104,9 @@ def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefi
     """
     Return the body that adds our fields and the record of *settings* to an index that has *mapping*.
     """
-    meta = merge_meta(mapping.get("_meta"), settings, prefix=prefix)
-    return mapping_of(settings, prefix=prefix) | {"_meta": meta}
+    ours = mapping_of(settings, prefix=prefix)
+    ours["properties"][prefix]["properties"] |= marker_properties(settings, prefix=prefix, mapping=mapping)
+    return ours | {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
 
 
 def build_component_template(**options: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from es_simhash.cli import connect as connecting
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Server, Target
 from es_simhash.cli.output import error, print_failures, print_json, print_line, print_table, to_json, visible
+from es_simhash.cli.progress import Tracker
 from es_simhash.errors import InvalidInputError
 
 ESCAPE = "\x1b[2J"
@@ -116,3 +117,17 @@ def test_a_stdout_without_utf8_gets_ascii(monkeypatch):
     """JSON has an escape for every character."""
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
     assert to_json("天") == '"\\u5929"'
+
+
+def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
+    """Not more often than asked for; with rate, share and rest."""
+    with Tracker("ingesting", total=100, line_seconds=0.0) as tracker:
+        tracker.advance(5, completed=25)
+        tracker.advance(5, completed=50)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith("ingesting: 10 documents in ")
+    assert "50 %" in lines[1]
+    with Tracker("ingesting", total=None, line_seconds=3600.0) as tracker:
+        tracker.advance(5, completed=25)
+    assert capsys.readouterr().err == ""

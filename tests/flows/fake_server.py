@@ -11,10 +11,19 @@ import copy
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
+from es_simhash.index.marker import marker_name
+from es_simhash.index.meta import read_settings
 from tests.flows.by_hand import ServerError
 
 INDEX = "i"
 WHOLE = {"total": 1, "successful": 1, "failed": 0}
+
+
+def unmarked(**options):
+    """Return the mapping of an index that was made before there were markers."""
+    mapping = build_mapping(**options)
+    del mapping["properties"]["simhash"]["properties"][marker_name(read_settings(mapping))]
+    return mapping
 
 
 class FakeServer:

@@ -111,7 +111,8 @@ def test_a_stream_is_read_page_by_page():
     index = Candidates([0] * MANY + [2**64 - 1])
     _, calls, emitted = drive(scan(Context(), "i", None, 0, Options(max_distance=2)), index)
     assert len({each.id for each in emitted}) == MANY
-    assert [call.api for call in calls] == ["get_mapping", "open_point_in_time", *["search"] * 2, "close_point_in_time"]
+    first = ["get_mapping", "open_point_in_time", "search", "get_mapping"]  # the settings are those of this view
+    assert [call.api for call in calls] == [*first, "search", "close_point_in_time"]
     with pytest.raises(InvalidInputError, match="no size"):
         drive(scan(Context(), "i", None, 0, Options(size=1)), index)
 
@@ -300,7 +301,9 @@ def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
     steps_that_may_fail_silently = {"close_point_in_time", "clear_scroll"}
     for step, call in enumerate(calls):
         index = Candidates([0] * MANY, **options)
-        if call.api in steps_that_may_fail_silently and isinstance(failure, Exception):
+        # Settings that cannot be confirmed are read again, and the lookup is repeated.
+        is_silent = call.api in steps_that_may_fail_silently or (call.api == "get_mapping" and step > 0)
+        if is_silent and isinstance(failure, Exception):
             found, _, _ = look(index, fail_at=step, failure=failure)
             assert found.complete
             continue

@@ -10,7 +10,7 @@ from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import GroupingRequest
 from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out, closed_all, failures, is_harmless, is_passing
-from tests.flows.fake_server import INDEX, FakeServer
+from tests.flows.fake_server import INDEX, FakeServer, unmarked
 
 A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
 B = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
@@ -324,7 +324,7 @@ def test_settings_that_cannot_be_confirmed_are_the_clients_error():
     seconds = count()
     options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest())
     for reads in range(1, 12):
-        store = Failing({"a0": grouped(A, "a0")})
+        store = Failing({"a0": grouped(A, "a0")}, mapping=unmarked(text_field="body"))
         store.reads = reads
         context = Context(clock=lambda: float(next(seconds)))
         with pytest.raises(ConnectionError) as caught:

@@ -10,10 +10,13 @@ from es_simhash import (
     SimHashClient,
     Verification,
     build_mapping,
+    fingerprint,
     fingerprint_fields,
+    get_scheme,
 )
 from tests.server.support import send_lines
 
+ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 THREE_SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 
 
@@ -173,6 +176,117 @@ def test_an_alias_that_moves_to_an_index_of_another_scheme(server, index, make_s
         ours.find_near_dups(alias, WORDS[0])
     server.request("POST", "/_aliases", {"actions": [{"remove": {"index": f"{index}-1.a", "alias": alias}}]})
     assert own_lookups(ours, alias) == EVERY
+
+
+def scheme_and_ids(simhash, index, number, kind):
+    """Return the scheme that a lookup of *kind* went by, and what it found of the text of that number."""
+    text = WORDS[number]
+    if kind == "many":
+        [found] = simhash.find_near_dups_many(index, [text], max_distance=0)
+    elif kind == "of":
+        found = simhash.find_near_dups_of(index, str(number), max_distance=3)
+        return str(found.scheme), [str(number), *(each.id for each in found)]
+    elif kind == "stream":  # does not say which scheme it goes by
+        return "", [each.id for each in simhash.stream_near_dups(index, text, max_distance=0)]
+    else:
+        found = simhash.find_near_dups(index, text, max_distance={"near": 0, "far": 10}[kind])
+    return str(found.scheme), [each.id for each in found]
+
+
+def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_simhash):
+    """However fast another program deletes, creates and fills an index, the next lookup is right."""
+    ours = make_simhash()
+    schemes = ("words", "shingles")
+    for turn in range(16):
+        scheme = get_scheme(schemes[turn % 2])
+        if turn:
+            server.request("DELETE", f"/{index}")
+        mapping = build_mapping(scheme=scheme, text_field="body")
+        server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
+        send_lines(
+            server,
+            [
+                line
+                for number, text in enumerate(WORDS)
+                for line in (
+                    {"index": {"_index": index, "_id": str(number)}},
+                    {"body": text, **fingerprint_fields(fingerprint(text, scheme=scheme))},
+                )
+            ],
+        )
+        number, kind = turn % 3, ("near", "many", "far", "of")[turn // 2 % 4]
+        assert scheme_and_ids(ours, index, number, kind) == (scheme.id, [str(number)])
+
+
+def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
+    """In one request, without a pause: the second lookup goes by what the alias names now."""
+    ours, theirs = make_simhash(), make_simhash()
+    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("words-1", "shingles-2"), f"{index}-alias"
+    for name, scheme in zip(names, schemes, strict=True):
+        fill_with(theirs, server, name, scheme.partition("-")[0])
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
+    now = 0
+    for turn in range(12):
+        kind = ("near", "many", "far", "stream")[turn % 4]
+        found = scheme_and_ids(ours, alias, turn % 3, kind)
+        assert found in [(schemes[now], [str(turn % 3)]), ("", [str(turn % 3)])]
+        actions = [
+            {"remove": {"index": names[now], "alias": alias}},
+            {"add": {"index": names[1 - now], "alias": alias}},
+        ]
+        server.request("POST", "/_aliases", {"actions": actions})
+        now = 1 - now
+        found = scheme_and_ids(ours, alias, turn % 3, kind)
+        assert found in [(schemes[now], [str(turn % 3)]), ("", [str(turn % 3)])]
+
+
+def test_another_scheme_in_the_same_index(server, index, make_simhash):
+    """After remove, a prefix may get another scheme; the old marker stays in the mapping, and means nothing."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, index, "words")
+    for scheme in ("shingles", "words", "shingles"):
+        assert own_lookups(ours, index) == EVERY
+        theirs.remove(index)
+        theirs.put_mapping(index, scheme=scheme, text_field="body")
+        list(theirs.backfill(index))
+        server.request("POST", f"/{index}/_refresh")
+        found = ours.find_near_dups(index, WORDS[0], max_distance=0)
+        assert ([each.id for each in found], found.scheme) == (["0"], get_scheme(scheme))
+
+
+def test_indices_without_a_marker(server, index, make_simhash):
+    """An earlier version made them: they are found all the same, alone and beside others; ``check`` names them."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, f"{index}-new", "words")
+    mapping = build_mapping(scheme="words", text_field="body")
+    ours_below = mapping["properties"]["simhash"]["properties"]
+    marker = next(name for name in ours_below if name.startswith("settings_"))
+    del ours_below[marker]
+    server.request("PUT", f"/{index}-old", {"settings": THREE_SHARDS, "mappings": mapping})
+    list(theirs.ingest(f"{index}-old", [{"_id": "x", "body": WORDS[0]}], on_duplicate=None))
+    server.request("POST", f"/{index}-*/_refresh")
+    assert [each.id for each in ours.find_near_dups(f"{index}-old", WORDS[0])] == ["x"]
+    assert sorted(each.id for each in ours.find_near_dups(f"{index}-*", WORDS[0])) == ["0", "x"]
+    server.request("PUT", f"/{index}-other", {"settings": THREE_SHARDS})
+    assert sorted(each.id for each in ours.find_near_dups(f"{index}-*", WORDS[0])) == ["0", "x"]
+    assert [each.id for each in ours.find_near_dups(f"{index}-new,{index}-other", WORDS[0])] == ["0"]
+    [report] = ours.check(f"{index}-old")
+    assert (report.ready, [each.kind for each in report.faults]) == (True, ["no_marker"])
+    ours.put_mapping(f"{index}-old")
+    assert ours.check(f"{index}-old")[0].faults == ()
+    assert sorted(each.id for each in ours.find_near_dups(f"{index}-old,{index}-new", WORDS[0])) == ["0", "x"]
+
+
+def test_an_index_without_our_fields_that_joins_a_pattern(server, index, make_simhash):
+    """It holds no fingerprints: lookups go on, though it lacks the marker that they insist on."""
+    ours = make_simhash()
+    fill_with(ours, server, f"{index}-1", "words")
+    assert own_lookups(ours, f"{index}-*") == EVERY
+    server.request("PUT", f"/{index}-2/_doc/1?refresh=true", {"body": WORDS[0]})
+    assert own_lookups(ours, f"{index}-*") == EVERY
+    fill_with(make_simhash(), server, f"{index}-3", "shingles")
+    with pytest.raises(SchemeMismatchError):
+        ours.find_near_dups(f"{index}-*", WORDS[0])
 
 
 def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode, runner, simhash):

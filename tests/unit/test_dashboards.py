@@ -58,22 +58,54 @@ def test_every_product_knows_every_attribute(pack):
         assert each["attributes"].get("kibanaSavedObjectMeta", {}).keys() <= {"searchSourceJSON"}
 
 
+def test_kibana_gets_lens_panels_too():
+    """The same objects, and Lens beside them; another product has no panels of its own."""
+    common = build_dashboards("news", **FIELDS)
+    kibana = build_dashboards("news", **FIELDS, product="kibana")
+    added = [each for each in kibana if each["type"] == "lens"]
+    assert len(kibana) == len(common) + 3 == len(common) + len(added)
+    # All but the dashboard that holds the new panels.
+    assert sum(each in kibana for each in common) == len(common) - 1
+    check_closed(kibana)
+    for each in added:
+        # Unlike the others, Lens has to name its form; see the module.
+        assert each.keys() == {"type", "id", "attributes", "references", "typeMigrationVersion", "coreMigrationVersion"}
+        assert each["attributes"].keys() == {"title", "description", "visualizationType", "state"}
+        [layer] = each["attributes"]["state"]["datasourceStates"]["formBased"]["layers"].values()
+        assert layer["columnOrder"] == list(layer["columns"])
+        # Buckets come before metrics, and what is drawn are columns.
+        assert [column["isBucketed"] for column in layer["columns"].values()] == sorted(
+            (column["isBucketed"] for column in layer["columns"].values()), reverse=True
+        )
+        visualization = each["attributes"]["state"]["visualization"]
+        for drawn in visualization.get("layers", ()):
+            assert {drawn["xAccessor"], drawn["splitAccessor"], *drawn["accessors"]} == set(layer["columns"])
+        assert [column["columnId"] for column in visualization.get("columns", ())] in ([], list(layer["columns"]))
+    assert len(build_dashboards("news", product="kibana")) == len(build_dashboards("news")) + 1
+    with pytest.raises(InvalidInputError, match="opensearch"):
+        build_dashboards("news", product="opensearch")
+
+
 def test_the_pack_is_closed(pack):
     """An import with one reference that is missing reports success and imports nothing."""
+    check_closed(pack)
+
+
+def check_closed(pack):
+    """Check that references and their names in the objects are the same, and that the pack has what they name."""
     held = {(each["type"], each["id"]) for each in pack}
     assert len(held) == len(pack)
     for each in pack:
         names = [reference["name"] for reference in each["references"]]
         assert len(set(names)) == len(names)
         assert {(reference["type"], reference["id"]) for reference in each["references"]} <= held
-        inside = json.dumps(each["attributes"])
-        assert all(f'\\"{name}\\"' in inside for name in names)
-        # And the other way round: each name of a reference in the object is one of its references.
         source = json.loads(each["attributes"].get("kibanaSavedObjectMeta", {}).get("searchSourceJSON", "{}"))
         used = [source[key] for key in source if key == "indexRefName"]
         used += [filter_["meta"]["indexRefName"] for filter_ in source.get("filter", ())]
         panels = json.loads(each["attributes"].get("panelsJSON", "[]"))
         used += [panel["panelRefName"] for panel in panels]
+        layers = each["attributes"].get("state", {}).get("datasourceStates", {}).get("formBased", {}).get("layers", {})
+        used += [f"indexpattern-datasource-layer-{layer}" for layer in layers]
         assert sorted(used) == sorted(names)
 
 

@@ -105,8 +105,10 @@ def test_specifications_are_vega_5_and_fill_their_panel():
         assert spec.keys().isdisjoint({"width", "height", "usermeta"})
         assert spec["autosize"] == {"type": "fit", "contains": "padding"}
         assert spec["description"]
+        # Dashboards reads this key too.
+        assert spec["config"] == {"kibana": {"hideWarnings": True}}
         assert [data["name"] for data in spec["data"] if "url" in data] == ["response"]
         text = json.dumps(spec)
         # Functions that only one of the two products has.
-        assert "kibana" not in text
-        assert "opensearchDashboards" not in text
+        assert "AddFilter" not in text
+        assert "SetTimeFilter" not in text

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_failures, print_json, print_line
 from es_simhash.cli.progress import Tracker
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.upkeep.progress import BackfillProgress
 
 EXAMPLES = [
@@ -93,10 +95,12 @@ def command(
             checkpoint=checkpoint,
             dry_run=dry_run,
         )
-        with closing(reports):
-            last, failures = _follow(reports, "comparing" if dry_run else "backfilling")
+        progress = _Progress(dry_run=dry_run)
+        with closing(reports), say_if_stopped(progress.sentence):
+            last, failures = progress.follow(reports)
         if group and not dry_run:
-            grouped = connection.simhash.reconcile(index)
+            with say_if_stopped(again=lambda: f"es-simhash reconcile {shlex.quote(index)}"):
+                grouped = connection.simhash.reconcile(index)
             failures += map(str, grouped.failures[: SHOWN_FAILURES - len(failures)])
             is_settled = grouped.is_settled
     if not is_settled:
@@ -109,17 +113,28 @@ def command(
     return 1 if last.failed or not is_settled else 0
 
 
-def _follow(reports: Iterator[BackfillProgress], description: str) -> tuple[BackfillProgress, list[str]]:
-    """Show progress until the end; return the last report and the first failures."""
-    failures: list[str] = []
-    last: BackfillProgress | None = None
-    with Tracker(description, total=None) as tracker:
-        for last in reports:
-            tracker.advance(last.seen - tracker.documents, completed=last.seen, total=last.total)
-            failures += map(str, last.failures[: SHOWN_FAILURES - len(failures)])
-    if last is None:
-        raise RuntimeError("a backfill ended without a report")
-    return last, failures
+class _Progress:
+    """Follows the reports of a backfill."""
+
+    def __init__(self, *, dry_run: bool) -> None:
+        self._dry_run = dry_run
+        self._last: BackfillProgress | None = None
+
+    def follow(self, reports: Iterator[BackfillProgress]) -> tuple[BackfillProgress, list[str]]:
+        """Show progress until the end; return the last report and the first failures."""
+        failures: list[str] = []
+        with Tracker("comparing" if self._dry_run else "backfilling", total=None) as tracker:
+            for last in reports:
+                self._last = last
+                tracker.advance(last.seen - tracker.documents, completed=last.seen, total=last.total)
+                failures += map(str, last.failures[: SHOWN_FAILURES - len(failures)])
+        if self._last is None:
+            raise RuntimeError("a backfill ended without a report")
+        return self._last, failures
+
+    def sentence(self) -> str:
+        """Return the counts so far in words; the page under way is not among them."""
+        return "nothing was written" if self._last is None else _sentence(self._last, dry_run=self._dry_run)
 
 
 def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:

@@ -32,6 +32,7 @@ _ADVICE = {
 EXAMPLES = [
     "es-simhash dashboards news --time-field published_at --source-field agency --text-field body > pack.ndjson",
     "es-simhash dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
+    "es-simhash dashboards news --time-field published_at --product kibana > pack.ndjson",
 ]
 
 
@@ -41,17 +42,25 @@ EXAMPLES = [
 @click.option("--source-field", metavar="FIELD", help="Keyword field that says where a document comes from.")
 @click.option("-t", "--text-field", metavar="FIELD", help="Field whose text is shown.")
 @click.option(
+    "--product",
+    type=click.Choice(["any", "kibana"]),
+    default="any",
+    show_default=True,
+    help="Product that the pack is for: any makes one for all; kibana adds Lens panels, which Dashboards refuses.",
+)
+@click.option(
     "--check",
     is_flag=True,
     help="Ask the server whether these fields are mapped as the panels need them. Without --text-field the pack then "
     "shows the text field that the index records.",
 )
-@options.target
+@options.target_of_any_product
 def command(
     index: str,
     time_field: str | None,
     source_field: str | None,
     text_field: str | None,
+    product: str,
     target: Target,
     *,
     check: bool,
@@ -75,6 +84,7 @@ def command(
         time_field=subject.time_field,
         source_field=subject.source_field,
         text_field=subject.text_field,
+        product=None if product == "any" else product,
         prefix=subject.prefix,
     )
     for each in pack:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from typing import IO, Any
@@ -17,6 +18,7 @@ from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.grouping.dedupe import Action, Deduped
 
 _DONE = {"tag": "tagged", "delete": "deleted"}
@@ -62,20 +64,26 @@ def command(
     """
     with connect(target, index) as connection:
         records = connection.simhash.dedupe(index, action=action, dry_run=not yes, **grouping)
-        with closing(records):
-            total, kept = _show(records, record, as_json=as_json)
+        counts: Counter[str] = Counter()
+        with closing(records), say_if_stopped(lambda: _done(counts, action, yes=yes)):
+            _show(records, record, counts, as_json=as_json)
     if not as_json:
-        hint = "" if yes or not total else "; pass --yes to do it"
-        done = f"{count(total - kept, 'document')} {_DONE[action]}"
-        print_line(done if yes else f"{count(total, 'duplicate')} found, nothing changed{hint}")
-    return 1 if kept else 0
+        hint = "" if yes or not counts else "; pass --yes to do it"
+        print_line(_done(counts, action, yes=yes) + hint)
+    return 1 if counts["kept"] else 0
 
 
-def _show(records: Iterable[Deduped], file: IO[str] | None, *, as_json: bool) -> tuple[int, int]:
-    """Print each record, write it to *file*, and return how many there are and how many of them were kept."""
-    total = kept = 0
+def _done(counts: Counter[str], action: Action, *, yes: bool) -> str:
+    total = counts.total()
+    if yes:
+        return f"{count(total - counts['kept'], 'document')} {_DONE[action]}"
+    return f"{count(total, 'duplicate')} found, nothing changed"
+
+
+def _show(records: Iterable[Deduped], file: IO[str] | None, counts: Counter[str], *, as_json: bool) -> None:
+    """Print each record, write it to *file*, and count its action."""
     for each in records:
-        total += 1
+        counts[each.action] += 1
         if file is not None:
             file.write(json.dumps(each.to_dict(), ensure_ascii=False) + "\n")
             file.flush()
@@ -83,8 +91,5 @@ def _show(records: Iterable[Deduped], file: IO[str] | None, *, as_json: bool) ->
             print_json(each.to_dict())
         else:
             print_line(f"{each.action}  {each.id}  duplicate of {each.canonical}, distance {each.distance}")
-        if each.action == "kept":
-            kept += 1
-            if kept <= SHOWN_FAILURES:
-                error(f"{each.index}/{each.id} was kept: {each.reason}")
-    return total, kept
+        if each.action == "kept" and counts["kept"] <= SHOWN_FAILURES:
+            error(f"{each.index}/{each.id} was kept: {each.reason}")

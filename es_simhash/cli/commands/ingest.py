@@ -4,31 +4,34 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from contextlib import closing
+import sys
+from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any, Literal
 
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.bulk_actions import to_action
-from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option
+from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
+from es_simhash.cli.ingest_run import IngestActions, IngestRun
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import INPUT_FILE, Target
-from es_simhash.cli.output import note
+from es_simhash.cli.output import count, note
 from es_simhash.cli.progress import Tracker
-from es_simhash.cli.records import Format, Reader, Record
+from es_simhash.cli.records import Format, Reader
 from es_simhash.cli.tally import Tally
-from es_simhash.errors import InvalidInputError
+from es_simhash.cli.texts import STDIN
 
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
     "es-simhash ingest news crawl.jsonl --on-duplicate skip --max-distance 8 --report report.jsonl",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
+    "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
+    "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
 ]
 
 
@@ -49,8 +52,43 @@ EXAMPLES = [
 )
 @grouping_option
 @click.option("--content-ids", is_flag=True, help="Make missing ids from the content, so that a rerun adds nothing.")
+@click.option(
+    "--op-type",
+    type=click.Choice(["index", "create"]),
+    default="index",
+    show_default=True,
+    help="index: a document replaces the one with its id; create: documents are only created, as data streams demand.",
+)
+@click.option(
+    "--max-delay",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=1.0,
+    show_default=True,
+    help="Longest time that a line waits for others before it is sent.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=500,
+    show_default=True,
+    help="Most documents in one request.",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Record here how far the files are written; a later run with the same FILE goes on there.",
+)
+@click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N lines.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N lines.")
-@options.report_file("--report", help="Write the outcome of each document here, as JSON Lines.")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write the outcome of each document here, as JSON Lines; a run that goes on adds to it.",
+)
 @options.workers
 @options.scheme
 @options.target
@@ -63,8 +101,13 @@ def command(
     format_: Format,
     on_duplicate: Literal["tag", "skip", "replace", "none"],
     grouping: dict[str, Any],
+    op_type: Literal["index", "create"],
+    max_delay: float,
+    batch: int,
+    checkpoint: str | None,
+    skip: int,
     limit: int | None,
-    report: IO[str] | None,
+    report: str | None,
     workers: int | None,
     target: Target,
     *,
@@ -80,9 +123,18 @@ def command(
     command prints the first of them on stderr, writes all of them to the report, and exits with 1. A document that
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
     of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise.
+
+    Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
+    --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
     """
     if create and not text_fields:
         raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
+    if checkpoint and STDIN in files:
+        raise click.UsageError("--checkpoint needs files: stdin cannot be read again from where it stopped")
+    if checkpoint and skip:
+        raise click.UsageError(
+            "--skip does not go with --checkpoint, which knows where to go on: leave one of them out"
+        )
     max_distance = grouping["max_distance"]
     if on_duplicate == "none":
         if max_distance is not None and not create:
@@ -93,59 +145,55 @@ def command(
         "on_duplicate": None if on_duplicate == "none" else on_duplicate,
         "id_from": "content" if content_ids else None,
         "workers": workers,
+        "op_type": op_type,
+        "max_delay": max_delay,
+        "batch": batch,
         **grouping,
     }
-    reader = Reader(files, format=format_)
-    tally = Tally(report)
-    with connect(target, index) as connection:
+    purpose = {
+        "index": index,
+        "prefix": target.prefix,
+        "format": format_,
+        "id_field": id_field,
+        "content_ids": content_ids,
+        "on_duplicate": on_duplicate,
+        "op_type": op_type,
+    }
+    saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
+    start = saved.position if saved else Position()
+    if start.is_finished:
+        note(f"{checkpoint} says that everything is written: delete it to ingest the files again")
+        return 1 if start.counts.get("refused") or start.counts.get("unreadable") else 0
+    reader = Reader(files, format=format_, start=(start.file, start.line))
+    with ExitStack() as stack:
+        tally = Tally(_open_report(stack, report, start))
+        tally.resume(start.counts)
+        connection = stack.enter_context(connect(target, index))
         if create and not connection.client.indices.exists(index=index):
             made = connection.simhash.create_index(index, text_field=text_fields, max_distance=max_distance)
             note(f"created {index}, scheme {made.scheme}")
-        actions = _Actions(islice(reader, limit), id_field, tally)
+        if start.lines:
+            note(f"going on after {count(start.lines, 'line')}")
+        end = None if limit is None else skip + limit
+        actions = IngestActions(islice(reader, skip, end), id_field, saved)
+        run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
-            _ingest(connection, index, actions, arguments, reader, tracker)
+            run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
+        run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
     return 1 if tally.failed else 0
 
 
-class _Actions:
-    """The lines of the files as bulk actions. A line that is not a document is counted and left out."""
-
-    def __init__(self, records: Iterator[Record], id_field: str | None, tally: Tally) -> None:
-        self.tally = tally
-        # Lines that were handed on and have no answer yet: as many as the library reads ahead.
-        self.waiting: deque[Record] = deque()
-        self._records = records
-        self._id_field = id_field
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for record in self._records:
-            try:
-                action = to_action(record, self._id_field)
-            except InvalidInputError as failure:
-                self.tally.add_unreadable(record, str(failure))
-            else:
-                self.waiting.append(record)
-                yield action
-
-
-def _ingest(
-    connection: Connection,
-    index: str,
-    actions: _Actions,
-    arguments: dict[str, Any],
-    reader: Reader,
-    tracker: Tracker,
-) -> None:
-    """Write the documents and count the outcomes; if that is cut short, say where to continue."""
-    tally = actions.tally
-    try:
-        with closing(connection.simhash.ingest(index, actions, **arguments)) as outcomes:
-            for each in outcomes:
-                tally.add(actions.waiting.popleft(), each)
-                tracker.advance(1, completed=reader.position)
-    except BaseException:
-        if tally.lines:
-            note(f"stopped after {tally.sentence()}; the last answer was for {tally.last_place or 'no line'}")
-        raise
+def _open_report(stack: ExitStack, path: str | None, start: Position) -> IO[str] | None:
+    """Return the report file; what a killed run wrote into it after its checkpoint is cut off."""
+    if path is None:
+        return None
+    if path == STDIN:
+        return sys.stdout
+    file = Path(path)
+    mode = "a" if start.lines and file.exists() else "w"
+    if mode == "a" and file.stat().st_size > start.report_bytes:
+        with file.open("r+b") as held:
+            held.truncate(start.report_bytes)
+    return stack.enter_context(file.open(mode, encoding="utf-8", errors="backslashreplace"))

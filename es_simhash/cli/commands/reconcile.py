@@ -15,6 +15,7 @@ from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, error, print_failures, print_json, print_line
+from es_simhash.cli.stopping import say_if_stopped
 
 EXAMPLES = [
     "es-simhash reconcile news",
@@ -46,7 +47,7 @@ def command(
     several programs wrote at once, after deletions, and for an index that was never grouped. A second run rewrites
     nothing.
     """
-    with connect(target, index) as connection:
+    with connect(target, index) as connection, say_if_stopped():
         report = connection.simhash.reconcile(index, since=since, dry_run=dry_run, **grouping)
     failures = list(map(str, report.failures))
     if as_json:

@@ -14,6 +14,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_failures, print_json, print_line
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 
 EXAMPLES = [
@@ -36,7 +37,7 @@ def command(index: str, target: Target, *, yes: bool, as_json: bool) -> int:
     """
     if not yes:
         _confirm(index, target.prefix)
-    with connect(target, index) as connection:
+    with connect(target, index) as connection, say_if_stopped():
         removal = connection.simhash.remove(index)
     failures = list(map(str, removal.failures))
     if as_json:

@@ -17,7 +17,7 @@ from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.flows.grouping.texts import MEMORY_BYTES, read_texts
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow, noting
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
@@ -173,23 +173,29 @@ def reconcile(
     )
     changed = 0
     failures: list[Failure] = []
-    for _ in range(ROUNDS):
-        table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
-        wrong = yield Compute(groups.wrong)
-        writer = _Writer(context.prefix, groups, batch)
-        if dry_run:
-            changed = len(wrong)
-        else:
-            yield from writer.write(wrong, lambda: check_recorded(context, index, grouping, regroup=regroup))
-            changed += writer.changed
-            failures = writer.failures
-        duplicates = len(groups.duplicates)
-        is_settled = not failures and not writer.moved and not (dry_run and wrong)
-        report = Reconciled(
-            len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
-        )
-        if dry_run or failures or not writer.moved:
-            break
+    writers: list[_Writer] = []
+
+    def rewritten() -> int:
+        return sum(each.changed for each in writers)
+
+    with noting(lambda: f"{rewritten():,} documents were rewritten"):
+        for _ in range(ROUNDS):
+            table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
+            wrong = yield Compute(groups.wrong)
+            writers.append(writer := _Writer(context.prefix, groups, batch))
+            if dry_run:
+                changed = len(wrong)
+            else:
+                yield from writer.write(wrong, lambda: check_recorded(context, index, grouping, regroup=regroup))
+                changed = rewritten()
+                failures = writer.failures
+            duplicates = len(groups.duplicates)
+            is_settled = not failures and not writer.moved and not (dry_run and wrong)
+            report = Reconciled(
+                len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
+            )
+            if dry_run or failures or not writer.moved:
+                break
     if not dry_run:
         yield from refresh(index)
     if regroup and not dry_run and report.is_settled:

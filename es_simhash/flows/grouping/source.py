@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.feed import MOST_ITEMS, Feed, read_in_background, weigh
+from es_simhash.flows.feed import Feed, read_in_background, weigh
 from es_simhash.flows.grouping.write_target import WriteTarget
 from es_simhash.flows.transfer.bulk import to_operation
 from es_simhash.hashing.charikar import check_integer
@@ -215,7 +215,7 @@ class Source:
         if isinstance(documents, Feed):
             feed = documents
         else:
-            feed = self._feed = read_in_background(documents, Feed(most=max(self._sizes.documents, MOST_ITEMS)))
+            feed = self._feed = read_in_background(documents, Feed(most=self._sizes.documents))
         while (found := feed.take(self._wait_until())) is not None:
             if not found:
                 yield PAUSE

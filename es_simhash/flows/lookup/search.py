@@ -11,7 +11,7 @@ from typing import Any
 
 from es_simhash.flows.confirmation import confirm, send_confirmed
 from es_simhash.flows.lookup.collect import Collector
-from es_simhash.flows.lookup.question import Question
+from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.lookup.skim import skim_passes
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps
@@ -63,9 +63,8 @@ def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]
 
 def _read_all(question: Question) -> Flow[NearDups]:
     subject = question.subject
-    yield from confirm(subject.context, subject.index, settings=subject.settings)
     while True:
-        collector = Collector(question)
+        collector, started = Collector(question), subject.context.clock()
         try:
             gaps = yield from _read_candidates(question, collector)
         except Exception as error:
@@ -73,7 +72,19 @@ def _read_all(question: Question) -> Flow[NearDups]:
                 raise
         else:
             if not (gaps and question.adapt(gaps)):
+                yield from _confirm_since(started, subject)
                 return collector.result(gaps)
+
+
+def _confirm_since(started: float, subject: Subject) -> Flow[None]:
+    """
+    Confirm the settings that pages were read with, unless that was done since the time *started*.
+
+    The view is opened after *started*, and what it shows stays as it was then.
+    """
+    context = subject.context
+    since = context.clock() - started
+    yield from confirm(context, subject.index, settings=subject.settings, after_seconds=since)
 
 
 def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]]:
@@ -119,9 +130,13 @@ def stream(question: Question) -> Flow[None]:
     collector = Collector(question)
     subject = question.subject
     options = subject.options
-    yield from confirm(subject.context, subject.index, settings=subject.settings)
+    is_confirmed, started = False, subject.context.clock()
 
     def emit(hits: Hits) -> Flow[bool]:
+        nonlocal is_confirmed
+        if not is_confirmed:
+            yield from _confirm_since(started, subject)
+            is_confirmed = True
         collector.add(hits)
         for each in collector.found:
             yield Emit(each)
@@ -138,5 +153,7 @@ def stream(question: Question) -> Flow[None]:
             if collector.candidates or not question.adapt(error):
                 raise
         else:
+            if not is_confirmed:
+                yield from _confirm_since(started, subject)
             collector.result(gaps)
             return

@@ -7,6 +7,7 @@ to its stream. Which documents come back is decided elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ __all__ = ["put_back"]
 
 # What both products say where a document is to be created in a backing index.
 _BACKING = "targeting backing indices is disallowed"
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None) -> Flow[list[Outcome]]:
@@ -63,7 +66,9 @@ def _create(documents: Sequence[Archived], targets: Mapping[str, str]) -> Flow[l
 def _operation(archived: Archived, index: str) -> Operation:
     # A default pipeline has changed the document when it was first written.
     header = {**document_header((index, archived.id, archived.routing)), "pipeline": "_none"}
-    return Operation("create", header, archived.source)
+    # Half a character is no UTF-8; inside a string of JSON its escape means the same.
+    source = _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", archived.source)
+    return Operation("create", header, source)
 
 
 def _streams() -> Flow[dict[str, str]]:

@@ -18,6 +18,7 @@ from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import Fault, find_faults, find_source_faults
 from es_simhash.index.fields import Fields
+from es_simhash.index.marker import is_marked
 from es_simhash.index.meta import IndexSettings, read_settings
 
 __all__ = ["IndexCheck", "check_indices"]
@@ -89,6 +90,8 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
             raise
         ready = False
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
+    if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
+        faults.append(Fault("no_marker", context.prefix))
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
     return IndexCheck(

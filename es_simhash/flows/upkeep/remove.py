@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.protocol import Call, Flow, noting
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
@@ -18,6 +18,7 @@ from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import GROUPED, OWNED
+from es_simhash.index.marker import retired_markers
 from es_simhash.index.meta import merge_meta
 from es_simhash.index.operations import Failure, Operation, Outcome
 
@@ -61,11 +62,15 @@ def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[
     clearing = _Clearing(context.prefix)
     body = {"query": {"exists": {"field": context.prefix}}, "_source": [context.prefix, f"{context.prefix}.*"]}
     yield from refresh(names)
-    check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
+    with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
+        check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
             meta = merge_meta(mapping.get("_meta"), None, prefix=context.prefix)
-            yield Call("put_mapping", {"index": name, "body": {"_meta": meta}})
+            body = {"_meta": meta}
+            if retired := retired_markers(mapping, prefix=context.prefix):
+                body["properties"] = {context.prefix: {"properties": retired}}
+            yield Call("put_mapping", {"index": name, "body": body})
         context.forget()
     yield from refresh(names)
     return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))

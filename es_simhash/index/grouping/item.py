@@ -111,14 +111,14 @@ def with_draft(item: Item, prefix: str, *, with_source: bool) -> Item:
         str(operation.header.get("_id")),
         fingerprint,
         operation.header.get("_index"),
-        _fields_of(operation) if with_source else None,
+        _written_fields(operation) if with_source else None,
         operation.header.get("routing"),
         must_write=operation.kind in ("update", "delete"),
     )
     return replace(item, operation=operation, draft=draft)
 
 
-def _fields_of(operation: Operation) -> Mapping[str, Any] | None:
+def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
     """Return the fields that the operation writes: of an update, those of its partial document."""
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     return body if isinstance(body, Mapping) else None

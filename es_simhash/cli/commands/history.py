@@ -1,0 +1,61 @@
+"""
+``es-simhash history``: where a removed document has gone.
+"""
+
+from __future__ import annotations
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.removal.history import Removed, find_history
+
+EXAMPLES = [
+    "es-simhash history 4711 --archive removed.jsonl.gz",
+    "es-simhash history 4711 --archive january.jsonl.gz --archive february.jsonl.gz --json",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("id_", metavar="ID")
+@click.option(
+    "--archive",
+    "archives",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="Archive of a removal. Repeat it for several.",
+)
+@click.argument("more", metavar="[FILE...]", nargs=-1, type=click.Path(exists=True, dir_okay=False))
+@options.prefix
+@options.as_json
+def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: str, *, as_json: bool) -> int:
+    """
+    Say where the documents with the _id ID have gone, and for which removed documents they stand.
+
+    Further archives may follow as FILE... The archives are read, and no server is asked. Where the document that stayed
+    was removed later, the command goes on with that one. The exit code is 1 if the archives do not know the ID.
+    """
+    history = find_history(id_, [*archives, *more], prefix=prefix)
+    if as_json:
+        print_json(history.to_dict())
+    else:
+        for chain in history.removals:
+            for depth, each in enumerate(chain):
+                print_line(f"{'  ' * depth}{_sentence(each)}")
+        if history.stands_for:
+            print_line(f"{id_} stands for these removed documents:")
+            for each in history.stands_for:
+                print_line(f"  {_sentence(each)}")
+    if not history:
+        note(f"{id_} is in none of these archives: no document with this id was removed, or removed for it")
+    return 0 if history else 1
+
+
+def _sentence(removed: Removed) -> str:
+    same = removed.canonical_index == removed.index
+    canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
+    bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
+    return f"{removed.at}  {removed.index}/{removed.id} was removed for {canonical}{bits}; it is in {removed.archive}"

@@ -1,0 +1,116 @@
+"""
+``es-simhash restore``: removed documents put back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import closing
+from dataclasses import asdict
+from typing import IO, Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.cli.progress import Tracker
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.grouping.reconcile import Reconciled
+from es_simhash.flows.removal.restored import Restored
+from es_simhash.removal.archive import read_archive
+
+EXAMPLES = [
+    "es-simhash restore removed.jsonl.gz --dry-run",
+    "es-simhash restore removed.jsonl.gz",
+    "es-simhash restore january.jsonl.gz february.jsonl.gz --index news-restored",
+]
+
+_WORDS = {
+    "restored": "restored",
+    "would restore": "would be restored",
+    "exists": "there already",
+    "differs": "there in another version, not changed",
+    "refused": "refused",
+}
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("archives", metavar="ARCHIVE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--index", metavar="NAME", help="Put all documents into this index, not where they were removed from.")
+@click.option("--dry-run", is_flag=True, help="Change nothing, and say what would be done.")
+@options.report_file("--report", help="Write the outcome of each document here, as JSON Lines.")
+@options.target
+@options.as_json
+def command(
+    archives: tuple[str, ...],
+    index: str | None,
+    report: IO[str] | None,
+    target: Target,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """
+    Put the documents of ARCHIVE... back, each as it was, into the index that it was removed from.
+
+    A document is only created where it is missing, so the command may be run again after an interruption. One that is
+    there in another version is reported and not changed. Afterwards the group fields are made right. The exit code is 1
+    if a document is not there as the archive has it.
+    """
+    regrouped: list[tuple[tuple[str, ...], Reconciled]] = []
+    with connect(target, index or _first_index(archives[0])) as connection, Tracker("restoring", total=None) as tracker:
+        records = connection.simhash.restore(
+            archives, index=index, dry_run=dry_run, on_regrouped=lambda names, done: regrouped.append((names, done))
+        )
+        with closing(records):
+            counts = _Counts(report, tracker)
+            for each in records:
+                counts.add(each)
+    if as_json:
+        print_json({"documents": dict(counts.actions), "regrouped": [_plain(*each) for each in regrouped]})
+    else:
+        found = [f"{number:,} {_WORDS[action]}" for action, number in sorted(counts.actions.items())]
+        print_line(f"{count(counts.actions.total(), 'document')}: {', '.join(found) or 'nothing to do'}")
+        for names, done in regrouped:
+            print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
+    unsettled = [names for names, done in regrouped if done.failures or not done.is_settled]
+    for names in unsettled:
+        error(f"the groups of {', '.join(names)} are not right yet: run es-simhash reconcile {','.join(names)}")
+    return 1 if counts.wrong or unsettled else 0
+
+
+def _first_index(archive: str) -> str:
+    """Return the index of the first line, by which the product of the server is found."""
+    try:
+        return next((line.index for line in read_archive(archive)), "-")
+    except InvalidInputError:  # said by the restore, which reads the whole
+        return "-"
+
+
+def _plain(names: tuple[str, ...], done: Reconciled) -> dict[str, Any]:
+    return {"indices": list(names), **asdict(done), "failures": [each.to_dict() for each in done.failures]}
+
+
+class _Counts:
+    """Counts outcomes, writes them to the report, and shows the first that went wrong."""
+
+    def __init__(self, report: IO[str] | None, tracker: Tracker) -> None:
+        self.actions: Counter[str] = Counter()
+        self.wrong = 0
+        self._report = report
+        self._tracker = tracker
+
+    def add(self, record: Restored) -> None:
+        """Count a record."""
+        self.actions[record.action] += 1
+        self._tracker.advance(1, completed=self.actions.total())
+        if self._report is not None:
+            self._report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
+        if not record.is_done:
+            self.wrong += 1
+            if self.wrong <= SHOWN_FAILURES:
+                error(f"{record.index}/{record.id}: {record.action}: {record.reason}")

@@ -1,0 +1,252 @@
+"""
+Putting the documents of an archive back: each as it was, only where it is missing, and then in its group again.
+
+Every write is a creation, so that no document is ever replaced; run again, a restore does what is left. Where a line
+goes is decided in ``restore_targets``, whether two documents are the same in ``removal.same_source``.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.context import Context
+from es_simhash.flows.protocol import Compute, Emit, Flow
+from es_simhash.flows.removal.delete import read_documents
+from es_simhash.flows.removal.put_back import put_back
+from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
+from es_simhash.flows.removal.restore_targets import Target, find_target
+from es_simhash.flows.removal.restored import Restored, RestoredAction
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.conditional_write import CONFLICT
+from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.hashing import fingerprint, to_hex
+from es_simhash.index.documents import read_text
+from es_simhash.index.operations import Outcome
+from es_simhash.removal.archive import check_archive, read_archive
+from es_simhash.removal.files import FilePath
+from es_simhash.removal.records import Archived, Key
+from es_simhash.removal.same_source import is_same_source
+
+__all__ = ["restore"]
+
+BATCH = 500
+BATCH_CHARACTERS = 8_000_000
+
+
+def restore(
+    context: Context,
+    archives: Sequence[FilePath],
+    *,
+    index: str | None = None,
+    dry_run: bool = False,
+    on_regrouped: OnRegrouped | None = None,
+) -> Flow[None]:
+    """
+    Emit a :class:`Restored` for each line of *archives*, after it was put back; in a dry run, instead.
+
+    Every archive is read to its end before anything is written. Cost: one bulk request for 500 documents, a multi-get
+    for those that exist already, and at the end the regrouping of what the documents touch.
+
+    Raises:
+        InvalidInputError: If a file is no archive or is damaged; a last member that is not whole is left out, with a
+            warning, because none of its documents was removed.
+    """
+    lines: Iterator[Archived] = yield Compute(_open, (archives,))
+    targets = _Targets(context, index)
+    regroup = Regroup(context)
+    while batch := (yield Compute(_take, (lines,))):
+        work = _Batch(context, dry_run=dry_run)
+        for line in batch:
+            work.add(line, (yield from targets.find(line.index)))
+        for line, record in (yield from work.carry_out()):
+            if record.action in ("restored", "exists"):
+                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
+            yield Emit(record)
+    if not dry_run:
+        yield from regroup.carry_out(on_regrouped)
+
+
+def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
+    """Return the lines of all archives, each of which was read to its end."""
+    if not archives:
+        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
+    for path in archives:
+        if check_archive(path, allow_cut=True).is_cut:
+            warnings.warn(
+                f"the end of {path} was cut off while it was written: none of its documents was removed, so they are "
+                "left out",
+                stacklevel=2,
+            )
+    return (line for path in archives for line in read_archive(path, allow_cut=True))
+
+
+def _take(lines: Iterator[Archived]) -> list[Archived]:
+    """Return the next lines: some hundred, or fewer long ones."""
+    batch: list[Archived] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line.source)
+        if len(batch) == BATCH or size >= BATCH_CHARACTERS:
+            break
+    return batch
+
+
+class _Targets:
+    """Where lines go; each name is looked up once."""
+
+    def __init__(self, context: Context, index: str | None) -> None:
+        self._context = context
+        self._index = index
+        self._known: dict[str, Target] = {}
+
+    def find(self, name: str) -> Flow[Target]:
+        """Return where documents of the index *name* go."""
+        wanted = self._index or name
+        if wanted not in self._known:
+            self._known[wanted] = yield from find_target(self._context, wanted, is_named=self._index is not None)
+        return self._known[wanted]
+
+
+@dataclass(slots=True)
+class _Item:
+    """A line on its way back, and what became of it."""
+
+    line: Archived
+    target: Target
+    record: Restored | None = None
+
+    def settle(self, *args: Any, index: str | None = None) -> None:
+        """Note what became of it; the arguments are those of :meth:`Restored.of` from the action on."""
+        self.record = Restored.of(self.line, index or self.target.name, *args)
+
+
+class _Batch:
+    """Some lines that are written in one request."""
+
+    def __init__(self, context: Context, *, dry_run: bool) -> None:
+        self._prefix = context.prefix
+        self._dry_run = dry_run
+        self._items: list[_Item] = []
+
+    def add(self, line: Archived, target: Target) -> None:
+        """Add a line; one that cannot be written is refused at once."""
+        item = _Item(line, target)
+        if target.fault is not None:
+            item.settle("refused", target.fault, target.detail)
+        elif target.is_newer_than(line.at) and not _fits(line, target, self._prefix):
+            item.settle("refused", "other_scheme")
+        self._items.append(item)
+
+    def carry_out(self) -> Flow[list[tuple[Archived, Restored]]]:
+        """Write what is missing, and return each line with its record, in order."""
+        # A stream is no place where an id stands once: it may be in any of its indices.
+        yield from self._compare([item for item in self._open() if item.target.is_stream], is_found_only=True)
+        if self._dry_run:
+            yield from self._compare([item for item in self._open() if not item.target.is_stream], is_found_only=True)
+            for item in self._open():
+                item.settle("would restore")
+        else:
+            yield from self._create()
+        return [(item.line, item.record) for item in self._items if item.record is not None]
+
+    def _open(self) -> list[_Item]:
+        return [item for item in self._items if item.record is None]
+
+    def _create(self) -> Flow[None]:
+        """Create the documents; one whose id is taken is compared with what is there."""
+        items = self._open()
+        if not items:
+            return
+        names = {item.line.index: item.target.name for item in items}
+        outcomes = yield from put_back([item.line for item in items], indices=names)
+        taken = []
+        for item, outcome in zip(items, outcomes, strict=True):
+            if outcome.status == CONFLICT:
+                taken.append(item)
+            else:
+                _settle(item, outcome)
+        yield from self._compare(taken)
+
+    def _compare(self, items: Sequence[_Item], *, is_found_only: bool = False) -> Flow[None]:
+        """Settle the lines whose documents are there: equal ones exist, or were restored by a lost request."""
+        if not items:
+            return
+        found = yield from _read(items)
+        for item in items:
+            present = found.get(_key(item))
+            if present is None:
+                if not is_found_only:
+                    item.settle("refused", "unreadable")
+                continue
+            index, routing, source = present
+            is_same = routing == item.line.routing and is_same_source(
+                item.line.source, source or {}, prefix=self._prefix
+            )
+            action: RestoredAction = "exists" if is_same else "differs"
+            item.settle(action, index=index)
+
+
+def _settle(item: _Item, outcome: Outcome) -> None:
+    if outcome.is_done:
+        item.settle("restored", index=outcome.index)
+    elif outcome.is_dropped:
+        item.settle("refused", "dropped")
+    else:
+        item.settle("refused", "refused", str(outcome.error))
+
+
+def _key(item: _Item) -> Key:
+    # Of a stream, any of its indices may hold the document, with any routing value.
+    return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
+
+
+def _read(items: Sequence[_Item]) -> Flow[dict[Key, tuple[str, str | None, Any]]]:
+    """Return index, routing and source of those of *items* that are there."""
+    found: dict[Key, tuple[str, str | None, Any]] = {}
+    streams: dict[str, list[str]] = {}
+    keys: list[Key] = []
+    for item in items:
+        if item.target.is_stream:
+            streams.setdefault(item.target.name, []).append(item.line.id)
+        else:
+            keys.append((item.target.name, item.line.id, item.line.routing))
+    for (index, id_, routing), each in (yield from read_documents(keys, source=keys)).items():
+        if each.get("found"):
+            found[index, id_, routing] = (each["_index"], each.get("_routing"), each.get("_source"))
+    for name, ids in streams.items():
+        yield from _read_stream(name, ids, found)
+    return found
+
+
+def _read_stream(name: str, ids: Sequence[str], found: dict[Key, tuple[str, str | None, Any]]) -> Flow[None]:
+    def add(hits: Hits) -> Flow[bool]:
+        yield from ()
+        for hit in hits:
+            found[name, hit["_id"], None] = (hit["_index"], hit.get("_routing"), hit.get("_source"))
+        return False
+
+    yield from refresh(name)
+    check_whole((yield from read_pages(name, {"query": {"ids": {"values": list(ids)}}}, add, page=BATCH)))
+
+
+def _fits(line: Archived, target: Target, prefix: str) -> bool:
+    """Return whether the fingerprint of *line* is one of the target's scheme, as far as that can be known."""
+    settings = target.settings
+    source = json.loads(line.source)
+    own = source.get(prefix)
+    recorded = own.get("fingerprint") if isinstance(own, dict) else source.get(f"{prefix}.fingerprint")
+    if recorded is None or settings is None or not settings.text_fields:
+        return True
+    try:
+        text = read_text(source, settings.text_fields)
+    except InvalidInputError:
+        return False
+    found = None if text is None else fingerprint(text, scheme=settings.scheme)
+    return found is not None and to_hex(found) == recorded

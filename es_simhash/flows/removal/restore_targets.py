@@ -1,0 +1,143 @@
+"""
+Where a document of an archive is written to: the index that held it, or the data stream of which that is a part.
+
+No server accepts a new document for a backing index of a data stream, only for the stream. No document is read or
+written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.context import Context
+from es_simhash.flows.protocol import Call, Flow, status_of
+from es_simhash.flows.removal.restored import RestoredKind
+from es_simhash.flows.resolve import judge_mappings
+from es_simhash.flows.transfer.retry import ask
+from es_simhash.index.meta import IndexSettings
+
+__all__ = ["Target", "find_target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    Where documents are written to.
+
+    Attributes:
+        name:
+            Name for the operation: a concrete index, or a data stream.
+        settings:
+            Settings of the index; ``None`` where it has no fields of ours.
+        is_stream:
+            Whether it is a data stream.
+        created:
+            When the index was created; ``None`` where that is not known.
+        fault:
+            Why nothing can be written there; ``None`` where it can.
+        detail:
+            More about that.
+    """
+
+    name: str
+    settings: IndexSettings | None = None
+    is_stream: bool = False
+    created: datetime | None = None
+    fault: RestoredKind | None = None
+    detail: str = ""
+
+    def is_newer_than(self, moment: str) -> bool:
+        """Return whether the index may have been created after *moment*, with another scheme than before."""
+        try:
+            return self.created is None or self.created >= datetime.fromisoformat(moment)
+        except (TypeError, ValueError):
+            return True
+
+
+def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
+    """
+    Return where documents for *name* are written to.
+
+    Args:
+        context:
+            What the client object knows.
+        name:
+            Name of the index that the archive names, or that the caller names.
+        is_named:
+            Whether the caller names it: then it may be an alias or a data stream.
+
+    Raises:
+        InvalidInputError: If the caller names an alias without a write index.
+        MappingError: If the fields of the index cannot be used.
+    """
+    try:
+        answer = yield from ask(Call("get_mapping", {"index": name}))
+    except Exception as error:
+        if status_of(error) != 404 or is_named:
+            raise
+        return Target(name, fault="index_missing")
+    if name not in answer:
+        if not is_named:
+            return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
+        return (yield from _behind_name(context, name, answer))
+    mapping = answer[name].get("mappings") or {}
+    if "_data_stream_timestamp" in mapping:
+        stream = yield from _stream_of(name)
+        return (yield from _judge(context, stream or name, name, mapping, is_stream=stream is not None))
+    return (yield from _judge(context, name, name, mapping))
+
+
+def _judge(
+    context: Context, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
+) -> Flow[Target]:
+    """Return the target *name*, whose documents go to the concrete *index*."""
+    settings = judge_mappings({index: {"mappings": mapping}}, context).each.get(index)
+    fault: RestoredKind | None = None if settings is not None else "unmapped"
+    created = yield from _created(index)
+    return Target(name, settings, is_stream=is_stream, created=created, fault=fault)
+
+
+def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow[Target]:
+    """Return the target of an alias or data stream that the caller names."""
+    mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
+    if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
+        # The last generation; names differ before it by date and product.
+        last = max(mappings, key=lambda index: index.rsplit("-", 1)[-1])
+        return (yield from _judge(context, name, last, mappings[last], is_stream=True))
+    index = next(iter(mappings)) if len(mappings) == 1 else (yield from _write_index(name))
+    if index not in mappings:
+        raise InvalidInputError(f"alias {name!r} has no write index: name one of {', '.join(sorted(mappings))}")
+    return (yield from _judge(context, index, index, mappings[index]))
+
+
+def _write_index(alias: str) -> Flow[str | None]:
+    answer = yield from ask(Call("get_alias", {"name": alias}))
+    named = {index: (each.get("aliases") or {}).get(alias) or {} for index, each in answer.items()}
+    return next((index for index, held in named.items() if held.get("is_write_index")), None)
+
+
+def _stream_of(index: str) -> Flow[str | None]:
+    """Return the data stream that the backing *index* is a part of; ``None`` where it is part of none any more."""
+    answer = yield from ask(Call("get_data_stream", {"name": "*"}))
+    for stream in answer.get("data_streams") or ():
+        if any(each.get("index_name") == index for each in stream.get("indices") or ()):
+            return str(stream["name"])
+    return None
+
+
+def _created(index: str) -> Flow[datetime | None]:
+    try:
+        answer = yield from ask(Call("get_settings", {"index": index, "name": "index.creation_date"}))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        return None
+    settings = ((answer.get(index) or {}).get("settings") or {}).get("index") or {}
+    try:
+        return datetime.fromtimestamp(int(settings["creation_date"]) / 1000).astimezone()
+    except (KeyError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,105 @@
+"""
+The marker: a field alias whose name tells which settings an index records, so that a search can insist on them.
+
+A server refuses to sort by a field that the mapping does not have. A search that sorts by the marker therefore fails
+on every shard of an index with other settings. Pure: no request is made here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from es_simhash.index.meta import IndexSettings
+
+__all__ = ["is_marked", "is_marker_refused", "marker_name", "marker_properties", "marker_sort", "retired_markers"]
+
+_MARKER = re.compile(r"settings_[0-9a-f]{16}")
+# The marker stands for a field that all our mappings have, with few values.
+_TARGET = "distance"
+# What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
+_RETIRED = "retired"
+_RETIRED_TYPE = {"type": "keyword", "index": False, "doc_values": False}
+
+
+def marker_name(settings: IndexSettings) -> str:
+    """
+    Return the name, below the prefix, of the marker of *settings*: a digest of all of them that lookups use.
+
+    Examples:
+        >>> from es_simhash.index.meta import build_settings
+        >>> marker_name(build_settings()) == marker_name(build_settings(scheme="words"))
+        False
+    """
+    recorded = settings.to_dict()
+    used = {key: recorded[key] for key in ("scheme", "text_fields", "max_distance", "value")}
+    written = json.dumps(used, sort_keys=True, ensure_ascii=True).encode()
+    return f"settings_{hashlib.sha256(written).hexdigest()[:16]}"
+
+
+def marker_properties(
+    settings: IndexSettings, *, prefix: str, mapping: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """
+    Return the properties, below the prefix, that mark an index with *mapping* as one with *settings*.
+
+    Other markers that the mapping has are retired: no product can take a field out of a mapping.
+    """
+    marker = {marker_name(settings): {"type": "alias", "path": f"{prefix}.{_TARGET}"}}
+    return retired_markers(mapping or {}, prefix=prefix, keep=marker) | marker
+
+
+def retired_markers(
+    mapping: Mapping[str, Any], *, prefix: str, keep: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """
+    Return the properties, below the prefix, that retire all markers of *mapping* but those to *keep*; empty if none.
+    """
+    retired = {
+        name: {"type": "alias", "path": f"{prefix}.{_RETIRED}"} for name in _markers(mapping, prefix, keep or {})
+    }
+    return {_RETIRED: _RETIRED_TYPE} | retired if retired else {}
+
+
+def is_marked(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> bool:
+    """
+    Return whether the only marker in use in *mapping* is that of *settings*.
+    """
+    properties = _properties(mapping, prefix)
+    wanted = {"type": "alias", "path": f"{prefix}.{_TARGET}"}
+    used = [name for name in _markers(mapping, prefix, {}) if properties[name].get("path") == wanted["path"]]
+    name = marker_name(settings)
+    return used == [name] and dict(properties[name]) == wanted
+
+
+def marker_sort(marker: str) -> list[str]:
+    """
+    Return the order of a search that insists on the full name *marker*: by score, which is the order without it.
+
+    Elasticsearch asks all shards beforehand whether they hold something if a field comes first, even ``_doc``.
+    """
+    return ["_score", marker]
+
+
+def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:
+    """
+    Return whether a server's *text* says that it could not sort by the full name *marker*: missing there, or retired.
+    """
+    return marker in text or f"{prefix}.{_RETIRED}" in text
+
+
+def _markers(mapping: Mapping[str, Any], prefix: str, leave: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for name, type_ in _properties(mapping, prefix).items()
+        if _MARKER.fullmatch(name) and name not in leave and isinstance(type_, Mapping)
+    ]
+
+
+def _properties(mapping: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    ours = (mapping.get("properties") or {}).get(prefix)
+    properties = ours.get("properties") if isinstance(ours, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}

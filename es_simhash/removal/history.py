@@ -1,0 +1,166 @@
+"""
+Where documents have gone: what the archives say of an id. Files are read; no server is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.removal.archive import read_archive
+from es_simhash.removal.files import FilePath
+from es_simhash.removal.records import Archived
+
+__all__ = ["History", "Removed", "find_history"]
+
+_Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """
+    One removal of a document, as an archive tells it.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that held it.
+        canonical:
+            Id of the document that it was removed for.
+        canonical_index:
+            Name of the index that held that.
+        at:
+            When it was archived, ISO 8601.
+        archive:
+            The file.
+        plan:
+            SHA-256 of the plan.
+        routing:
+            Its routing value, where it had one.
+        distance:
+            Distance of the two fingerprints in bits, where the document recorded it for this canonical.
+    """
+
+    id: str
+    index: str
+    canonical: str
+    canonical_index: str
+    at: str
+    archive: str
+    plan: str
+    routing: str | None = None
+    distance: int | None = None
+
+    @property
+    def place(self) -> _Place:
+        """Index and id of the document."""
+        return self.index, self.id
+
+    @property
+    def canonical_place(self) -> _Place:
+        """Index and id of the document that it was removed for."""
+        return self.canonical_index, self.canonical
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the removal as plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """
+    What archives say of the documents with one id.
+
+    Attributes:
+        id:
+            The id.
+        removals:
+            Each removal of a document with that id, and after it the removals of the document that it was removed for,
+            of the one which that was removed for, and so on.
+        stands_for:
+            Removals of other documents, for which a document with that id stands.
+    """
+
+    id: str
+    removals: tuple[tuple[Removed, ...], ...]
+    stands_for: tuple[Removed, ...]
+
+    def __bool__(self) -> bool:
+        """Whether the archives know the id at all."""
+        return bool(self.removals or self.stands_for)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the history as plain JSON values."""
+        return {
+            "id": self.id,
+            "removals": [[each.to_dict() for each in chain] for chain in self.removals],
+            "stands_for": [each.to_dict() for each in self.stands_for],
+        }
+
+
+def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:
+    """
+    Return what *archives* say of the documents with the id *id_*, in whichever indices.
+
+    Every archive is read to its end. Memory: some hundred bytes for each of its lines.
+
+    Args:
+        id_:
+            The id.
+        archives:
+            Files that removals have made.
+        prefix:
+            Name of the object that holds our fields, for the distance.
+
+    Returns:
+        The removals, oldest first. Without any, the documents were not removed with these archives.
+
+    Raises:
+        InvalidInputError: If a file is no archive, or is damaged.
+    """
+    known: dict[_Place, list[Removed]] = {}
+    for path in archives:
+        for line in read_archive(path, allow_cut=True):
+            removed = _removed(line, path, prefix, is_wanted=line.id == id_ or line.canonical[1] == id_)
+            known.setdefault(removed.place, []).append(removed)
+    for each in known.values():
+        each.sort(key=lambda removed: removed.at)
+    own = sorted((each for (_, held), found in known.items() if held == id_ for each in found), key=_moment)
+    stands_for = sorted(
+        (each for found in known.values() for each in found if each.canonical == id_ and each.id != id_), key=_moment
+    )
+    return History(id_, tuple(_chain(each, known) for each in own), tuple(stands_for))
+
+
+def _moment(removed: Removed) -> tuple[str, str, str]:
+    return removed.at, removed.index, removed.id
+
+
+def _chain(first: Removed, known: Mapping[_Place, Iterable[Removed]]) -> tuple[Removed, ...]:
+    """Return *first*, and the removal of its canonical after it, of that one's canonical, and so on."""
+    chain = [first]
+    while True:
+        last = chain[-1]
+        # A document that was restored meanwhile may have been removed before as well.
+        later = [each for each in known.get(last.canonical_place, ()) if each.at >= last.at and each not in chain]
+        if not later:
+            return tuple(chain)
+        chain.append(later[0])
+
+
+def _removed(line: Archived, path: FilePath, prefix: str, *, is_wanted: bool) -> Removed:
+    index, canonical, _ = line.canonical
+    distance = _distance(line, prefix) if is_wanted else None
+    return Removed(line.id, line.index, canonical, index, line.at, str(path), line.plan, line.routing, distance)
+
+
+def _distance(line: Archived, prefix: str) -> int | None:
+    """Return the distance that the document recorded, if it was tagged with the canonical it was removed for."""
+    own = json.loads(line.source).get(prefix)
+    if not isinstance(own, Mapping) or own.get("duplicate_of") != line.canonical[1]:
+        return None
+    distance = own.get("distance")
+    return distance if isinstance(distance, int) and not isinstance(distance, bool) else None

@@ -1,0 +1,131 @@
+"""The checkpoint of an ingest of files: whole or refused, with one clear line; and records from where it stands."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from es_simhash import InvalidInputError
+from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
+from es_simhash.cli.records import Reader
+
+PURPOSE = {"index": "news", "id_field": None}
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A checkpoint of one file, and what opens it again."""
+    source = tmp_path / "news.jsonl"
+    source.write_text('{"n": 1}\n{"n": 2}\n')
+    path = tmp_path / "checkpoint"
+
+    def open_it(purpose=PURPOSE, files=(str(source),)):
+        return IngestCheckpoint(str(path), purpose, files)
+
+    return path, source, open_it
+
+
+def test_it_goes_on_with_the_same_ids(begun):
+    _, _, open_it = begun
+    first = open_it()
+    assert first.is_new
+    position = Position(0, 2, 2, {"written": 2, "fingerprinted": 1}, 17)
+    first.save(position)
+    second = open_it()
+    assert not second.is_new
+    assert second.position == position
+    assert second.id_for(0, 3) == first.id_for(0, 3)
+    assert len({second.id_for(file, line) for file in range(3) for line in range(3)}) == 9
+
+
+def test_ids_of_two_runs_differ(begun):
+    """Otherwise the same file ingested again on purpose would replace its own documents."""
+    path, _, open_it = begun
+    first = open_it().id_for(0, 1)
+    path.unlink()
+    assert open_it().id_for(0, 1) != first
+
+
+@pytest.mark.parametrize(
+    ("purpose", "word"),
+    [({"index": "other", "id_field": None}, "index"), ({"index": "news", "id_field": "url"}, "id_field")],
+)
+def test_other_options_are_refused(begun, purpose, word):
+    open_it = begun[2]
+    open_it()
+    with pytest.raises(InvalidInputError, match=word):
+        open_it(purpose)
+
+
+@pytest.mark.parametrize("change", ["longer", "other start", "other end"])
+def test_a_changed_file_is_refused(begun, tmp_path, change):
+    _, source, open_it = begun
+    source.write_bytes(b"{}\n" * 100_000)
+    open_it()
+    whole = bytearray(source.read_bytes())
+    if change == "longer":
+        whole += b"{}\n"
+    else:
+        whole[1 if change == "other start" else -3] = ord("x")
+    source.write_bytes(whole)
+    with pytest.raises(InvalidInputError, match="has changed"):
+        open_it()
+
+
+def test_other_files_are_refused(begun, tmp_path):
+    open_it = begun[2]
+    open_it()
+    other = tmp_path / "other"
+    other.write_text("")
+    with pytest.raises(InvalidInputError, match="files"):
+        open_it(files=(str(other),))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(data=st.data())
+def test_a_file_that_is_something_else_is_refused(begun, data):
+    """Cut short, altered or of another kind: one of our errors, and the file stays as it is."""
+    path, _, open_it = begun
+    path.unlink(missing_ok=True)
+    open_it()
+    content = path.read_bytes()
+    held = json.loads(content)
+    kind = data.draw(st.sampled_from(["cut", "lost", "odd", "version"]))
+    if kind == "cut":
+        content = content[: data.draw(st.integers(0, len(content) - 3))]
+    elif kind == "lost":
+        del held[data.draw(st.sampled_from(sorted(held)))]
+        content = json.dumps(held).encode()
+    elif kind == "version":
+        content = json.dumps(held | {"version": 2}).encode()
+    else:
+        odd = data.draw(st.sampled_from([None, 1, "x", [], {}, {"file": -1}, {"line": "1"}, {"counts": []}]))
+        held[data.draw(st.sampled_from(["position", "files"]))] = odd if odd != [] else [1]
+        content = json.dumps(held).encode()
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError):
+        open_it()
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+@pytest.mark.parametrize("after", range(7))
+def test_records_from_the_place_where_it_stopped(tmp_path, suffix, compress, after):
+    """Whatever record it stopped at: the rest follows, nothing else; rows may have several lines."""
+    texts = {
+        ".jsonl": ['{"n": 1}\n\n{"n": 2}\nnot json\n{"n": 3}\n', '{"n": 4}\n{"n": 5}'],
+        ".csv": ['n,t\n1,"two\nlines"\n2,x\n3,too,many\n', 'n\n"4\n4"\n5\n'],
+    }[suffix]
+    names = []
+    for number, text in enumerate(texts):
+        path = tmp_path / f"{number}{suffix}"
+        path.write_bytes(gzip.compress(text.encode()) if compress else text.encode())
+        names.append(str(path))
+    whole = list(Reader(names))
+    after = min(after, len(whole) - 1)
+    start = (whole[after].number, whole[after].line)
+    reader = Reader(names, start=start)
+    assert list(reader) == whole[after + 1 :]
+    assert reader.position == reader.total

@@ -1,0 +1,135 @@
+"""``es-simhash ingest`` of files and pipes: stopped, killed and continued, on real servers."""
+
+import gzip
+import json
+import shlex
+import signal
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.server.proxy import signalling_proxy
+from tests.server.support import read_all
+from tests.server.test_stopping import PROGRAM, stop
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost, part {}."
+
+
+def write(path, numbers):
+    """Write a document without an id for each number, and a line that is none after every hundredth."""
+    with gzip.open(path, "wt") if path.suffix == ".gz" else path.open("w") as file:
+        for number in numbers:
+            file.write(json.dumps({"n": number, "body": TEXT.format(number)}) + "\n")
+            if number % 100 == 99:
+                file.write("not json\n")
+    return path
+
+
+@pytest.fixture
+def made(index, run):
+    result = run("create", index, "-t", "body")
+    assert result.exit_code == 0, result.output
+    return index
+
+
+@pytest.mark.parametrize("more", [[], ["--on-duplicate", "none", "--op-type", "create"]], ids=["tag", "create"])
+def test_a_killed_ingest_goes_on(server, made, run, tmp_path, more):
+    """Killed twice at known requests: every line is in the index once, and in the report once."""
+    files = [write(tmp_path / "0.jsonl", range(600)), write(tmp_path / "1.jsonl.gz", range(600, 900))]
+    report = tmp_path / "report"
+    arguments = ["ingest", made, *map(str, files), "--checkpoint", str(tmp_path / "checkpoint"), "--batch", "100"]
+    arguments += ["--report", str(report), *more]
+    for number in (7, 3):
+        with signalling_proxy(server.url, "_bulk", number, signal.SIGKILL) as proxy:
+            command = [*PROGRAM, *arguments, "--url", proxy.url]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                proxy.pid = process.pid
+                proxy.began.set()
+                process.communicate(timeout=300)
+            assert process.returncode == -signal.SIGKILL
+    assert json.loads((tmp_path / "checkpoint").read_text())["position"]["lines"] > 0
+    result = run(*arguments, "--json")
+    assert result.exit_code == 1, result.output  # nine lines are no documents
+    assert "going on after" in result.stderr
+    found = read_all(server, made)
+    assert Counter(source["n"] for source in found.values()) == Counter(range(900))
+    counts = json.loads(result.stdout)
+    assert counts["written"] + counts["unchanged"] == 900
+    assert (counts["unreadable"], counts["refused"]) == (9, 0)
+    lines = Counter((each["file"], each["line"]) for each in map(json.loads, report.read_text().splitlines()))
+    assert len(lines) == 909
+    assert set(lines.values()) == {1}
+    again = run(*arguments)
+    assert again.exit_code == 1
+    assert "everything is written" in again.stderr
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_ingest_names_the_line(server, made, run, tmp_path, sent):
+    """What was read is finished first, so that what it names goes on without a gap and without a double."""
+    path = write(tmp_path / "news.jsonl", range(700))
+    said, again = stop(server, "_bulk", 2, sent, "ingest", made, str(path), "--batch", "50")
+    skipped = int(again[again.index("--skip") + 1])
+    assert 100 <= skipped < 707
+    assert str(path) in said
+    held = read_all(server, made)
+    assert Counter(source["n"] for source in held.values()) == Counter(range(len(held)))
+    result = run(*again)
+    assert result.exit_code in (0, 1), result.output
+    found = read_all(server, made)
+    assert Counter(source["n"] for source in found.values()) == Counter(range(700))
+
+
+def test_lines_of_a_pipe_that_stays_open(server, made):
+    """They are written while it is open; Ctrl-C then ends at once, without a traceback."""
+    command = [*PROGRAM, "ingest", made, "-", "--url", server.url, "--max-delay", "0.05"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for number in range(3):
+            process.stdin.write(json.dumps({"n": number, "body": TEXT.format(number)}).encode() + b"\n")
+        process.stdin.flush()
+        while len(read_all(server, made)) < 3:
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        message = process.stderr.read().decode()
+    *_, said, how = message.splitlines()
+    assert "3 documents written" in said
+    assert shlex.split(how)[-2:] == ["--skip", "3"]
+    assert "Traceback" not in message
+    assert "Fatal" not in message
+
+
+def test_a_checkpoint_that_cannot_be_used(made, run, tmp_path):
+    """One line each, and nothing is written."""
+    path = write(tmp_path / "news.jsonl", range(3))
+    checkpoint = ["--checkpoint", tmp_path / "checkpoint"]
+    assert run("ingest", made, "-", *checkpoint, stdin="{}").exit_code == 2
+    assert run("ingest", made, path, *checkpoint, "--skip", 1).exit_code == 2
+    assert run("ingest", made, path, *checkpoint, "--limit", 2).exit_code == 0
+    for arguments, word in (
+        ([path, *checkpoint, "--content-ids"], "content_ids"),
+        ([path, path, *checkpoint], "files"),
+        ([path, "--checkpoint", path], "no checkpoint"),
+    ):
+        result = run("ingest", made, *arguments)
+        assert result.exit_code == 1
+        [line] = result.stderr.splitlines()
+        assert word in line
+    assert run("ingest", made, path, *checkpoint).exit_code == 0
+    write(path, range(4))
+    result = run("ingest", made, path, *checkpoint)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert "has changed" in result.stderr
+
+
+def test_lines_that_exist(server, made, run, tmp_path):
+    """With --op-type create: an equal document is no failure, another one is."""
+    path = tmp_path / "news.jsonl"
+    path.write_text('{"_id": "a", "body": "one text of a few words"}\n{"_id": "b", "body": "another text, of words"}\n')
+    assert run("ingest", made, path, "--op-type", "create").exit_code == 0
+    result = run("ingest", made, path, "--op-type", "create", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["unchanged"]) == (0, 2)
+    path.write_text('{"_id": "a", "body": "a new text of a few words"}\n')
+    assert run("ingest", made, path, "--op-type", "create").exit_code == 1
+    assert read_all(server, made)["a"]["body"] == "one text of a few words"
