@@ -16,7 +16,8 @@ from .errors import (
     WorkerError,
 )
 from .flows.grouping.dedupe import Deduped
-from .flows.grouping.groups import Group, Pair
+from .flows.grouping.groups import Group
+from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification

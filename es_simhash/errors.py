@@ -33,6 +33,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashError",
     "WorkerError",
+    "has_lone_surrogate",
     "shorten",
 ]
 
@@ -43,6 +44,21 @@ def shorten(value: object, *, limit: int = 80) -> str:
     """
     text = repr(value[: limit + 1]) if isinstance(value, (str, bytes)) else " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def has_lone_surrogate(text: str) -> bool:
+    r"""
+    Return whether *text* has half of a surrogate pair, which no request can hold.
+
+    Examples:
+        >>> has_lone_surrogate("news"), has_lone_surrogate("\ud800")
+        (False, True)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class SimHashError(Exception):

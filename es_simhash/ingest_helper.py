@@ -138,6 +138,8 @@ def with_fingerprints(
         raise InvalidInputError(f"on_partial {shorten(on_partial)} is not known: give 'clear' or 'pass'")
     if id_from not in (None, "random"):
         raise InvalidInputError(f"id_from {shorten(id_from)} is not known: give 'random' or None")
+    if on_problem is not None and not callable(on_problem):
+        raise TypeError(f"on_problem must be a function or None, not {type(on_problem).__name__}")
     check_workers(workers)
     if check_integer("batch", batch) < 1:
         raise InvalidInputError(f"batch {batch} is too small: give 1 or more")

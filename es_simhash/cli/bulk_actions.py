@@ -4,6 +4,7 @@ Lines of files as bulk actions: each action can only write one document to the i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
     if isinstance(document, list):
         raise InvalidInputError("a list, not a document: write one document on each line (jq -c '.[]' does)")
     if not isinstance(document, Mapping):
-        raise InvalidInputError(f"{shorten(document)} is not a document: write a JSON object on each line")
+        raise InvalidInputError(f"{_as_json(document)} is not a document: write a JSON object on each line")
     action: dict[str, Any] = {"_op_type": "index"}
     given: Any = None
     if isinstance(document.get("_source"), Mapping):
@@ -46,11 +47,19 @@ def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
     if id_field is not None:
         given = _read_field(document, id_field) if id_field != "_id" else given
         if given is None:
-            raise InvalidInputError(f"the document has no field {shorten(id_field)}, which --id-field names")
+            raise InvalidInputError(
+                f"field {shorten(id_field)}, which --id-field names, is missing or null: each document needs one"
+            )
     if given is not None:
         action["_id"] = _check_id(given)
     action["_source"] = document
     return action
+
+
+def _as_json(value: Any) -> str:
+    """Return a JSON value as the file has it, cut."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _read_field(document: Any, path: str) -> Any:

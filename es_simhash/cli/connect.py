@@ -137,12 +137,19 @@ def _split_url(url: str) -> tuple[str, _Login]:
     """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        port = parts.port
     except ValueError:
         raise _bad_url(url) from None
+    try:
+        port = parts.port
+    except ValueError:
+        raise _bad_url(url, "its port must be a number from 1 to 65535") from None
     # A "#", "?" or "/" in a password ends the host there; the rest, with the "@", lands in what follows.
     rest = (parts.path, parts.query, parts.fragment)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or any("@" in part for part in rest):
+    if port == 0:
+        raise _bad_url(url, "its port must be a number from 1 to 65535")
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise _bad_url(url, "it must begin with http:// or https://")
+    if not parts.hostname or any("@" in part for part in rest):
         raise _bad_url(url)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     place = f"{host}:{port or _DEFAULT_PORTS[parts.scheme]}"
@@ -156,7 +163,7 @@ def _login_of(parts: SplitResult) -> _Login:
     return _Login(user=unquote(parts.username), password=unquote(parts.password or ""))
 
 
-def _bad_url(url: str) -> InvalidInputError:
+def _bad_url(url: str, reason: str = "it names no host") -> InvalidInputError:
     before, at, rest = url.rpartition("@")
     if at:
         scheme, separator, _ = before.partition("://")
@@ -168,7 +175,7 @@ def _bad_url(url: str) -> InvalidInputError:
     scheme, separator, host = url.rpartition("://")
     name, colon, _ = host.partition(":")
     shown = f"{scheme}{separator}{name}{colon and ':***'}"
-    return InvalidInputError(f"URL {shorten(shown)} cannot be used: give one like https://host:9200")
+    return InvalidInputError(f"URL {shorten(shown)} cannot be used, {reason}: give one like https://host:9200")
 
 
 def _elasticsearch_client(url: str, server: Server, headers: dict[str, str], ca_file: str | None) -> Any:

@@ -21,9 +21,9 @@ _T = TypeVar("_T")
 
 def verification(command: Callable[..., _T]) -> Callable[..., _T]:
     """
-    Add ``--preset``, ``--verify``, ``--no-verify`` and ``--max-distance``.
+    Add ``--preset``, ``--verify`` and ``--no-verify``.
 
-    The command gets the arguments ``preset``, ``verify`` and ``max_distance`` of the client's methods.
+    The command gets the arguments ``preset`` and ``verify`` of the client's methods.
     """
 
     @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
@@ -34,7 +34,6 @@ def verification(command: Callable[..., _T]) -> Callable[..., _T]:
         help="Near-duplicates are only documents whose texts share this part of their shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
-    @options.max_distance
     @wraps(command)
     def with_verification(*, verify: float | None, no_verify: bool, **rest: Any) -> _T:
         if no_verify and verify is not None:
@@ -53,6 +52,7 @@ def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
     """
 
     @verification
+    @options.max_distance
     @click.option(
         "--rule",
         type=click.Choice(RULES),

@@ -22,6 +22,7 @@ from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.cli.tally import Tally
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal.own_records import find_own_record, refuse_own_record
 
 __all__ = ["IngestActions", "IngestRun"]
 
@@ -59,6 +60,9 @@ class IngestActions:
         for record in self._records:
             if self.request.stop is not None:
                 return
+            if find_own_record(record.value) is not None:
+                self._records = iter(())  # closes the file
+                refuse_own_record(record.value, record.place)
             try:
                 action = to_action(record, self._id_field)
             except InvalidInputError as failure:

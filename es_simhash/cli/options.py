@@ -31,6 +31,7 @@ __all__ = [
     "filter_query",
     "format_",
     "max_distance",
+    "parse_fields",
     "prefix",
     "report_file",
     "sample",
@@ -308,6 +309,16 @@ dry_run = click.option("--dry-run", is_flag=True, help="Count what would change,
 
 yes = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 """``--yes``."""
+
+
+def parse_fields(source: str | None) -> bool | list[str]:
+    """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
+    if source is None or source.strip() == "*":
+        return source is not None
+    names = [name.strip() for name in source.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
+    return names
 
 
 def report_file(name: str, *, help: str) -> Callable[[Command[_T]], Command[_T]]:

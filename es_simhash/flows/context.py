@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.errors import (
-    InvalidInputError,
-    shorten,
-)
+from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.faults import Fault
 from es_simhash.index.fields import DEFAULT_PREFIX
@@ -206,13 +203,15 @@ def check_index(index: Index) -> str | list[str]:
 
     Raises:
         TypeError: If it is neither a string nor a list of strings.
-        InvalidInputError: If a name is empty: a server would take it for all indices.
+        InvalidInputError: If a name is empty, which a server would take for all indices, or cannot be sent.
     """
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
         raise TypeError(f"index must be a name or a list of names, not {shorten(index)}")
     if not names or not all(part.strip() for name in names for part in name.split(",")):
         raise InvalidInputError(f"index {shorten(index)} names no index: give a name, a pattern or a list of them")
+    if any(map(has_lone_surrogate, names)):
+        raise InvalidInputError(f"index {shorten(index)} has half a character (a lone surrogate): correct the name")
     return index if isinstance(index, str) else names
 
 

@@ -32,6 +32,8 @@ FaultKind = Literal[
     "no_source",
     "partial_source",
     "template",
+    "not_verified",
+    "regrouping",
     "no_marker",
 ]
 
@@ -77,6 +79,14 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
         "add what build_component_template returns to the index template, with the settings of the indices there",
+    ),
+    "not_verified": (
+        "documents are grouped by distance alone, so texts of one group may have little in common",
+        "compare their texts with reconcile(regroup=True, verify=True)",
+    ),
+    "regrouping": (
+        "the grouping is being changed {found}",
+        "finish that with reconcile(regroup=True)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so lookups read the mapping again and again",

@@ -38,12 +38,13 @@ def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
         TypeError: If it is neither a string nor a list of strings.
         InvalidInputError: If a name is empty or stands twice, or none is given.
     """
-    names = (text_field,) if isinstance(text_field, str) else tuple(text_field)
-    if not all(isinstance(name, str) for name in names):
+    names = (text_field,) if isinstance(text_field, str) else text_field
+    # Not any iterable: the order counts, and a generator would be empty the second time.
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"text_field must be a field name or a list of them, not {shorten(text_field)}")
     if not names or not all(names) or len(set(names)) < len(names):
         raise InvalidInputError(f"text_field {shorten(text_field)} must name at least one field, and each once")
-    return names
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +195,12 @@ def text_fields_of(
             Name of the index, for the message.
 
     Raises:
+        TypeError: If *given* is neither a string nor a list of strings.
         InvalidInputError: If neither names any, or they differ.
     """
     which = f"index {index!r}" if index else "the index"
     if given:
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = check_text_fields(given)
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
                 f"text_field {shorten(given)} differs from {list(settings.text_fields)}, which {which} records: "

@@ -1,8 +1,9 @@
 """
 The review page: one HTML file with its style, its script and every removal, which loads nothing from anywhere.
 
-A long page keeps its removals in templates, which a browser reads without laying them out; the script puts a part in
-place when it is opened. The pieces of a page are made one after the other, so that a plan of any length can be written.
+A long page keeps its removals as text in script elements that hold no script, which a browser reads a hundred times
+faster than elements; the script of the page puts a part in place when it is opened. The pieces of a page are made one
+after the other, so that a plan of any length can be written.
 What is counted is in ``summary``, what differs in ``differences``.
 """
 
@@ -30,6 +31,8 @@ __all__ = ["Page", "write_page"]
 
 PART = 200
 STATIC = 2_000
+DETAILED = 10_000
+"""Removals of a page that shows each of them in full; in a longer one each takes as little as it can."""
 OPEN = 100
 """Removals that are shown without a click."""
 # All texts of a page together, in characters, so that a browser can open it; and what one text may take of that.
@@ -143,10 +146,11 @@ def _bands(page: Page, total: int) -> Iterator[str]:
             yield _part_opening(band, first, last, done, len(part), is_open=is_open)
             waits = total > STATIC and not is_open
             if waits:
-                yield "<template>"
+                # Nothing in it can end it: each "<" of a text is escaped, and no element of ours is a script.
+                yield f'<script type="text/plain" data-removals="{len(part)}">'
             for line in part:
-                yield _removal(line, longest)
-            yield "</template></details>" if waits else "</details>"
+                yield _removal(line, longest) if total <= DETAILED else _short_removal(line)
+            yield "</script></details>" if waits else "</details>"
             done += len(part)
         yield "</section>"
 
@@ -183,6 +187,24 @@ def _removal(removal: PlannedRemoval, longest: int) -> Html:
         _short_fields([pair for pair in pairs if pair.diff is None]),
         *(_difference(pair) for pair in long),
         _whole_texts(long, longest),
+        class_="removal",
+    )
+
+
+def _short_removal(removal: PlannedRemoval) -> Html:
+    pairs = compare_fields(removal, max_changes=3)
+    equal = [pair for pair in pairs if pair.diff is None and pair.is_equal and pair.goes]
+    same = [join(pair.name, ": ", user_text(pair.goes or "")) for pair in equal]
+    long = [pair for pair in pairs if pair.diff is not None]
+    opening = next((pair.goes for pair in long if pair.goes), "")[:SHORTEST_TEXT]
+    return element(
+        "article",
+        _heading(removal),
+        _stays(removal),
+        element("p", *(join(each, " ") for each in same), class_="quiet") if same else "",
+        _short_fields([pair for pair in pairs if pair.diff is None and not pair.is_equal]),
+        *(_difference(pair) for pair in long),
+        element("p", user_text(f"{' '.join(opening.split())} …"), class_="quiet") if opening else "",
         class_="removal",
     )
 

@@ -19,7 +19,7 @@ from es_simhash.hashing import fingerprint
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive import ArchiveWriter, read_archive
 from es_simhash.removal.records import Archived
-from tests.server.support import expected_groups, read_all, send_lines, stored_groups, texts
+from tests.server.support import expected_groups, put, read_all, send_lines, stored_groups, texts
 
 PLAN = "0" * 64
 AT = "2026-11-22T00:00:00.000Z"
@@ -369,3 +369,60 @@ def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
     asked = records[0]
     [[step]] = json.loads(run("history", asked.id, "--archive", archive, "--json").stdout)["removals"]
     assert (step["canonical"], step["distance"]) == (asked.canonical, asked.distance)
+
+
+def test_tags_are_undone(server, index, simhash):
+    """The group fields and the recorded grouping go; fingerprints, texts and _meta stay, and another rule may come."""
+    simhash.create_index(index, text_field="body")
+    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(12, edits=1))]
+    for _ in simhash.ingest(index, documents, on_duplicate=None):
+        pass
+    before = read_all(server, index)
+    meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
+    assert {each.action for each in simhash.dedupe(index, action="tag", dry_run=False, max_distance=2)} == {"tagged"}
+    assert read_all(server, index) != before
+    # One that another program wrote with dotted keys.
+    dotted = {"body": "x y z", "simhash.group": "q", "simhash.duplicate_of": "q", "n": 1}
+    put(server, index, [{"_id": "dotted", **dotted}])
+    removed = simhash.remove(index, groups_only=True)
+    assert (removed.documents, removed.failures, removed.indices) == (13, (), (index,))
+    now = read_all(server, index)
+    rest = now.pop("dotted")
+    assert {name: value for name, value in rest.items() if value is not None} == {"body": "x y z", "n": 1}
+    for source in now.values():
+        source["simhash"] = {name: value for name, value in source["simhash"].items() if value is not None}
+    assert now == before
+    assert server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"] == meta
+    assert simhash.remove(index, groups_only=True).documents == 0
+    assert simhash.reconcile(index, max_distance=5, rule="connected").is_settled
+
+
+def test_our_own_files_are_no_documents(server, made, run, simhash, tmp_path):
+    """An ingest of an archive, a plan or a report writes nothing, and says what to do with it."""
+    rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(4)]
+    archive = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    put(
+        server,
+        made,
+        [{"_id": "a", **json.loads(source_of("one two"))}, {"_id": "b", **json.loads(source_of("one two"))}],
+    )
+    plan = tmp_path / "plan.jsonl"
+    assert simhash.plan_removal(made, plan, max_share=1.0).count == 1
+    report = tmp_path / "report.jsonl"
+    good = tmp_path / "good.jsonl"
+    good.write_text(json.dumps({"_id": "new", "body": "another text"}) + "\n")
+    assert run("ingest", made, good, "--report", report).exit_code == 0
+    other = tmp_path / "deduped.jsonl"
+    records = [each.to_dict() for each in simhash.dedupe(made, action="delete")]
+    other.write_text("".join(json.dumps(each) + "\n" for each in records))
+    before = read_all(server, made)
+    for path in (archive, plan, report, other):
+        result = run("ingest", made, path)
+        assert result.exit_code == 1, result.output
+        assert "restore" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    lines = [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
+    for documents in (lines, [json.loads(plan.read_text().splitlines()[1])], records):
+        with pytest.raises(InvalidInputError, match="document 0 is a line of"):
+            list(simhash.ingest(made, documents))
+    assert read_all(server, made) == before

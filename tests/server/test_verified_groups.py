@@ -6,7 +6,7 @@ import random
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
-from tests.reference import are_neighbours, canonical_order, connected_of, star_of
+from tests.reference import are_neighbours, canonical_order, connected_of, distance, jaccard, star_of
 from tests.server.support import ONE_SHARD, put, read_all, stored_groups, texts
 
 MAPPINGS = {
@@ -133,3 +133,171 @@ def test_fields_that_cannot_decide(server, index, simhash):
             simhash.reconcile(index, **wrong)
     assert [check.scheme for check in simhash.check(index)] == ["shingles-2"]
     assert "grouping" not in str(server.request("GET", f"/{index}/_mapping"))
+
+
+def meta_of(server, name):
+    return server.request("GET", f"/{name}/_mapping")[name]["mappings"]["_meta"]
+
+
+def begin_regrouping(server, name, **changed):
+    """Record a change of the grouping, as a reconcile does that is killed then."""
+    meta = meta_of(server, name)
+    own = meta["es_simhash"]["simhash"]
+    own["regrouping"] = {"from": own["grouping"], "to": {**own["grouping"], **changed}}
+    server.request("PUT", f"/{name}/_mapping", {"_meta": meta})
+
+
+def test_regrouping_replaces_the_grouping(server, index, simhash):
+    """By another rule, order, distance and verification; what is not given stays, and the record says so."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=1, verify=False, canonical="-views")
+    assert {fault.kind for fault in simhash.check(index)[0].faults} == {"not_verified"}
+    before = read_all(server, index)
+    asked = {"rule": "connected", "max_distance": 4, "verify": 0.6, "per": "source.raw"}
+    with pytest.raises(InvalidInputError):
+        simhash.reconcile(index, **asked)
+    shown = simhash.reconcile(index, dry_run=True, **asked)
+    assert read_all(server, index) == before
+    report = simhash.reconcile(index, regroup=True, **asked)
+    expected = oracle(before, {**asked, "canonical": ["-views"]})
+    assert stored_groups(read_all(server, index)) == expected
+    assert (report.changed, report.is_settled) == (shown.changed, True)
+    check = simhash.check(index)[0]
+    assert check.faults == ()
+    assert check.grouping == {
+        "rule": "connected",
+        "max_distance": 4,
+        "canonical": ["-views"],
+        "similarity": 0.6,
+        "per": "source.raw",
+    }
+    assert simhash.reconcile(index, **asked).changed == 0
+    simhash.reconcile(index, regroup=True, per=False, verify=False)
+    assert simhash.check(index)[0].grouping["similarity"] is None
+    assert "per" not in simhash.check(index)[0].grouping
+
+
+def test_a_change_of_the_grouping_that_was_stopped(server, index, simhash):
+    """Whatever reads or writes groups refuses, `check` names it, and the next run goes on with the same change."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=1, verify=False)
+    begin_regrouping(server, index, max_distance=3)
+    kinds = [fault.kind for fault in simhash.check(index)[0].faults]
+    assert kinds == ["regrouping", "not_verified"]
+    for refused in (
+        lambda: simhash.reconcile(index),
+        lambda: list(simhash.groups(index)),
+        lambda: list(simhash.ingest(index, [{"_id": "new", "body": "some text"}])),
+    ):
+        with pytest.raises(MappingError):
+            refused()
+    assert simhash.reconcile(index, dry_run=True).changed > 0
+    assert simhash.reconcile(index, regroup=True).is_settled
+    assert stored_groups(read_all(server, index)) == oracle(
+        read_all(server, index), {"max_distance": 3, "verify": None}
+    )
+    assert simhash.check(index)[0].grouping["max_distance"] == 3
+    assert "regrouping" not in meta_of(server, index)["es_simhash"]["simhash"]
+
+
+def test_an_ingest_stops_when_the_grouping_changes(server, index, simhash, mode):
+    """It writes no group by the old rule after the change has begun."""
+    if mode == "async":
+        pytest.skip("the reports of an async stream are read at once here")
+    fill(simhash, server, index, 5)
+    simhash.reconcile(index, max_distance=1, verify=False)
+    written = []
+
+    def documents():
+        for number in range(3_000):
+            if number == 1_600:
+                begin_regrouping(server, index, max_distance=3)
+            yield {"_id": f"new{number}", "body": f"text number {number}"}
+
+    with pytest.raises(MappingError):
+        written.extend(simhash.ingest(index, documents()))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] < 3_000
+
+
+def test_indices_that_a_change_has_reached_in_part(server, index, simhash):
+    """One index has the new grouping, one is being changed, one has the old one: the next run ends it."""
+    names = [f"{index}-{letter}" for letter in "abc"]
+    for name in names:
+        fill(simhash, server, name, 20)
+    simhash.reconcile(names, max_distance=1, verify=False)
+    simhash.reconcile(names[0], regroup=True, max_distance=3)
+    begin_regrouping(server, names[1], max_distance=3)
+    with pytest.raises(MappingError):
+        simhash.reconcile(names)
+    assert simhash.reconcile(names, regroup=True).is_settled
+    assert {check.grouping["max_distance"] for check in simhash.check(names)} == {3}
+    assert simhash.reconcile(names).changed == 0
+
+
+def test_groups_sorted_filtered_and_shown(server, index, simhash):
+    """By size, of a smallest size, with a document that matches; whole groups, with the fields asked for."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=4, verify=0.6)
+    stored = read_all(server, index)
+    groups = stored_groups(stored)
+    members = {name: {id_ for id_ in groups if groups[id_] == name} for name in set(groups.values())}
+    expected = {name: ids for name, ids in members.items() if len(ids) > 1}
+    by_size = sorted(expected, key=lambda name: (-len(expected[name]), name))
+    assert [group.id for group in simhash.groups(index)] == sorted(expected)
+    assert [group.id for group in simhash.groups(index, sort="size")] == by_size
+    largest = len(expected[by_size[0]])
+    assert [group.id for group in simhash.groups(index, min_size=largest)] == [
+        name for name in sorted(expected) if len(expected[name]) == largest
+    ]
+    wanted = {"term": {"source.raw": "x"}}
+    found = {group.id: {each.id for each in group.members} for group in simhash.groups(index, filter=wanted)}
+    assert found == {
+        name: ids for name, ids in expected.items() if any(stored[id_].get("source") == "x" for id_ in ids)
+    }
+    sizes = [len(group.members) for group in simhash.groups(index, filter=wanted, sort="size")]
+    assert sizes == sorted(sizes, reverse=True)
+    for group in simhash.groups(index, source=["views"]):
+        assert {each.id: dict(each.source) for each in group.members} == {
+            id_: {"views": stored[id_]["views"]} if "views" in stored[id_] else {} for id_ in expected[group.id]
+        }
+
+
+@pytest.mark.parametrize("wrong", [{"sort": "distance"}, {"min_size": 1}, {"verify": 2}, {"preset": "nearly"}])
+def test_groups_that_cannot_be_asked_for(server, index, simhash, wrong):
+    with pytest.raises(InvalidInputError):
+        list(simhash.groups(index, **wrong))
+
+
+def test_groups_and_pairs_whose_texts_are_similar(server, index, simhash):
+    """Texts are compared as they are now; a text that cannot be read has nothing in common with any."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=4, verify=False)
+    stored = read_all(server, index)
+    groups = stored_groups(stored)
+
+    def similarity(a, b):
+        texts_of = stored[a].get("body"), stored[b].get("body")
+        return -1 if None in texts_of else float(jaccard(*texts_of))
+
+    expected = {}
+    for name in set(groups.values()):
+        others = [id_ for id_ in groups if groups[id_] == name != id_ and similarity(id_, name) >= 0.5]
+        expected |= {name: {name, *others}} if others else {}
+    shown = {group.id: group.members for group in simhash.groups(index, verify=0.5)}
+    assert {name: {each.id for each in members} for name, members in shown.items()} == expected
+    assert all(each.similarity == similarity(each.id, name) for name, found in shown.items() for each in found)
+    numbers = {id_: int(source["simhash"]["fingerprint"], 16) for id_, source in stored.items()}
+    near = {
+        (a, b): similarity(a, b)
+        for a in stored
+        for b in stored
+        if a < b and distance(numbers[a], numbers[b]) <= 4 and similarity(a, b) >= 0.5
+    }
+    pairs = {
+        (min(p.id, p.other_id), max(p.id, p.other_id)): p for p in simhash.pairs(index, max_distance=4, verify=0.5)
+    }
+    assert {key: pair.similarity for key, pair in pairs.items()} == near
+    assert len(near) > 10
+    between = list(simhash.pairs(index, f"{index}*", max_distance=4, verify=0.5))
+    assert len(between) == 2 * len(near)

@@ -55,6 +55,7 @@ class Checked(HTMLParser):
         self.tags: list[str] = []
         self.ids: list[str] = []
         self.labels: list[str] = []
+        self.waiting: list[str] = []
         self.policy = ""
         self.feed(html)
         self.close()
@@ -85,6 +86,8 @@ class Checked(HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] not in {"script", "style"}:
             self.texts.append(data)
+        elif data.startswith("<article"):
+            self.waiting.append(data)
 
     def handle_comment(self, data):
         raise AssertionError(data)
@@ -216,16 +219,33 @@ def test_the_policy_allows_this_script_and_this_style_alone():
     assert not re.search(r"https?:|url\(|@import", html)
 
 
-def test_a_long_page_keeps_its_removals_in_templates(monkeypatch):
+def test_a_long_page_keeps_its_removals_as_text(monkeypatch):
     """Only the first ones are laid out; all are there."""
     monkeypatch.setattr(page_module, "STATIC", 10)
     monkeypatch.setattr(page_module, "OPEN", 5)
     monkeypatch.setattr(page_module, "PART", 4)
     page = Checked(render([removal(f"d{n}") for n in range(30)]))
-    assert page.tags.count("article") == 30
-    assert page.tags.count("template") == 6
+    assert page.tags.count("article") == 8
     assert page.tags.count("details") == 8
     assert "noscript" in page.tags
+    parts = [Checked(each) for each in page.waiting]
+    assert [each.tags.count("article") for each in parts] == [4, 4, 4, 4, 4, 2]
+    assert all(f"d{n}" in [*page.texts, *(text for each in parts for text in each.texts)] for n in range(30))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_nothing_ends_a_part_that_waits(hostile, monkeypatch):
+    """Its texts are escaped as all others; also where each removal takes as little as it can."""
+    for detailed in (0, 100):
+        monkeypatch.setattr(page_module, "STATIC", 0)
+        monkeypatch.setattr(page_module, "OPEN", 0)
+        monkeypatch.setattr(page_module, "DETAILED", detailed)
+        page = Checked(render([removal(f"1{hostile}", goes=LONG + hostile, stays=LONG, **{f"f{hostile}": hostile})]))
+        assert page.tags.count("script") == 2
+        [part] = page.waiting
+        assert not CONTROL.search(part)
+        assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(part).text.split())
+        assert Checked(part).tags.count("article") == 1
 
 
 def test_numbers(plan):

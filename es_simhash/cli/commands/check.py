@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -14,6 +16,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_table, warn
 from es_simhash.index.faults import FaultKind
+from es_simhash.index.grouping.rule import Grouping
 
 NOT_READY = 1
 
@@ -24,6 +27,8 @@ _ADVICE: dict[FaultKind, str] = {
     "no_scheme": _ADD,
     "bad_record": "write the record again with es-simhash create INDEX --existing",
     "other_scheme": "leave --scheme out to use the scheme of the index, or use another --prefix",
+    "not_verified": "compare their texts with es-simhash reconcile INDEX --regroup --verify 0.8",
+    "regrouping": "finish that with es-simhash reconcile INDEX --regroup",
     "without_fingerprint": "run es-simhash backfill INDEX (texts without features have no fingerprint)",
 }
 
@@ -51,7 +56,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
         print_json([asdict(each) | {"problems": list(map(str, each.problems))} for each in checks])
     else:
         print_table(
-            ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#fingerprinted"],
+            ["index", "ready", "scheme", "text fields", "#max distance", "grouping", "#documents", "#fingerprinted"],
             [
                 (
                     each.index,
@@ -59,6 +64,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                     each.scheme or "-",
                     ", ".join(each.text_fields) or "-",
                     "-" if each.max_distance is None else each.max_distance,
+                    _grouping(each.grouping),
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
                 )
@@ -69,3 +75,8 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
             for fault in each.faults:
                 warn(f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}")
     return 0 if all(each.ready for each in checks) else NOT_READY
+
+
+def _grouping(recorded: Mapping[str, Any] | None) -> str:
+    """Return a grouping as one cell."""
+    return "-" if recorded is None else str(Grouping.from_dict(recorded)).removeprefix("rule ")

@@ -14,7 +14,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.near_dups import print_answer, print_near_dups
-from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target
+from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target, parse_fields
 from es_simhash.cli.output import count, error, warn
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record
@@ -99,7 +99,7 @@ def command(
         "preset": preset,
         "verify": verify,
         "filter": filter_query,
-        "source": _fields(source),
+        "source": parse_fields(source),
     }
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
@@ -120,15 +120,6 @@ def command(
             raise
     print_near_dups(found, as_json=as_json)
     return 0
-
-
-def _fields(source: str | None) -> bool | list[str]:
-    if source is None or source.strip() == "*":
-        return source is not None
-    names = [name.strip() for name in source.split(",") if name.strip()]
-    if not names:
-        raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
-    return names
 
 
 def _find_many(

@@ -4,39 +4,86 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
+from typing import Any, Literal
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.grouping_options import verification
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import Target
+from es_simhash.cli.options import Target, parse_fields
 from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.index.rescore import NearDup
 
 EXAMPLES = [
-    "es-simhash groups news",
+    "es-simhash groups news --sort size --min-size 10 --source title",
+    'es-simhash groups news --filter \'{"term": {"source": "xinhua"}}\'',
     "es-simhash groups news --json > groups.jsonl",
 ]
 
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
+@click.option(
+    "--sort",
+    type=click.Choice(["id", "size"]),
+    default="id",
+    show_default=True,
+    help="id: by the id of the canonical; size: the groups with the most duplicates first.",
+)
+@click.option("--min-size", type=click.IntRange(2), metavar="N", default=2, help="Only groups of N documents or more.")
+@click.option(
+    "--filter",
+    "filter_query",
+    type=options.JSON,
+    metavar="JSON",
+    help='Only groups of which a document matches this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
+)
+@click.option("--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all.")
+@verification
 @options.target
 @options.as_json
-def command(index: str, target: Target, *, as_json: bool) -> None:
+def command(
+    index: str,
+    sort: Literal["id", "size"],
+    min_size: int,
+    filter_query: Any,
+    source: str | None,
+    preset: str | None,
+    verify: float | None,
+    target: Target,
+    *,
+    as_json: bool,
+) -> None:
     """
     Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
     The first document of a group is its canonical. The number before each other document is its distance from the
-    canonical. With --json each group is one line.
+    canonical. With --preset or --verify the present texts are compared, and documents whose text is not similar to that
+    of their canonical are left out. With --json each group is one line.
     """
-    with connect(target, index) as connection, closing(connection.simhash.groups(index)) as groups:
+    given: dict[str, Any] = {
+        "sort": sort,
+        "min_size": min_size,
+        "filter": filter_query,
+        "source": parse_fields(source),
+        "preset": preset,
+        "verify": verify,
+    }
+    with connect(target, index) as connection, closing(connection.simhash.groups(index, **given)) as groups:
         for group in groups:
             if as_json:
                 print_json(group.to_dict())
                 continue
-            print_line(f"{group.id}  {count(len(group.members), 'document')}")
-            for each in group.members:
-                if each.id != group.id:
-                    print_line(f"  {each.distance:>2}  {each.id}")
+            print_line(f"{group.id}  {count(len(group.members), 'document')}{_source(group.members[0])}")
+            for each in group.members[1:]:
+                similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
+                print_line(f"  {each.distance:>2}{similarity}  {each.id}{_source(each)}")
+
+
+def _source(document: NearDup) -> str:
+    """Return the fields of a document that were asked for, for the end of its line."""
+    return "" if document.source is None else "  " + json.dumps(document.source, ensure_ascii=False)

@@ -13,6 +13,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.grouping_options import verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, visible
@@ -21,6 +22,7 @@ COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 
 EXAMPLES = [
     "es-simhash pairs news --max-distance 8 > pairs.jsonl",
+    "es-simhash pairs news --preset near > pairs.jsonl",
     "es-simhash pairs new-crawl --against archive --format csv > pairs.csv",
 ]
 
@@ -36,19 +38,32 @@ EXAMPLES = [
     show_default=True,
     help="Format of the output.",
 )
+@verification
 @options.max_distance
 @options.target
-def command(index: str, against: str | None, format_: str, max_distance: int | None, target: Target) -> None:
+def command(
+    index: str,
+    against: str | None,
+    format_: str,
+    preset: str | None,
+    verify: float | None,
+    max_distance: int | None,
+    target: Target,
+) -> None:
     """
     Print every pair of near-duplicates in INDEX once, or every pair between INDEX and another.
 
-    The command first reads all fingerprints. N copies of one text make N * (N - 1) / 2 pairs.
+    The command first reads all fingerprints. N copies of one text make N * (N - 1) / 2 pairs. Texts are only compared
+    with --preset or --verify; then each pair has its similarity.
     """
     with (
         connect(target, index) as connection,
-        closing(connection.simhash.pairs(index, against, max_distance=max_distance)) as pairs,
+        closing(
+            connection.simhash.pairs(index, against, preset=preset, verify=verify, max_distance=max_distance)
+        ) as pairs,
     ):
-        rows = csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        columns = COLUMNS if preset is None and not verify else (*COLUMNS, "similarity")
+        rows = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         if format_ == "csv":
             rows.writeheader()
         for pair in pairs:

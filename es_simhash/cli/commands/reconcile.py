@@ -14,13 +14,14 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, error, print_failures, print_json, print_line
+from es_simhash.cli.output import count, error, print_failures, print_json, print_line, warn
 from es_simhash.cli.stopping import say_if_stopped
 
 EXAMPLES = [
     "es-simhash reconcile news",
     "es-simhash reconcile news --since 2026-11-20T06:00",
     "es-simhash reconcile news --canonical published --max-distance 8 --dry-run",
+    "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --canonical published",
 ]
 
 
@@ -28,6 +29,11 @@ EXAMPLES = [
 @click.argument("index")
 @click.option("--since", metavar="MOMENT", help="Look only at documents grouped since then, and at their groups.")
 @options.dry_run
+@click.option(
+    "--regroup",
+    is_flag=True,
+    help="Change the recorded grouping to the one that the other options ask for. Run it again if it was stopped.",
+)
 @grouping_option
 @options.target
 @options.as_json
@@ -38,6 +44,7 @@ def command(
     target: Target,
     *,
     dry_run: bool,
+    regroup: bool,
     as_json: bool,
 ) -> int:
     """
@@ -48,7 +55,7 @@ def command(
     nothing.
     """
     with connect(target, index) as connection, say_if_stopped():
-        report = connection.simhash.reconcile(index, since=since, dry_run=dry_run, **grouping)
+        report = connection.simhash.reconcile(index, since=since, dry_run=dry_run, regroup=regroup, **grouping)
     failures = list(map(str, report.failures))
     if as_json:
         print_json(asdict(report) | {"failures": failures})
@@ -58,6 +65,8 @@ def command(
             f"{index}: {count(report.documents, 'document')}, {count(report.groups, 'group')}, "
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
         )
+    if report.unread:
+        warn(f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates")
     print_failures(failures)
     if not failures and not report.is_settled and not dry_run:
         error("documents changed while they were grouped: run it again")

@@ -19,37 +19,40 @@ from es_simhash.errors import InvalidInputError
 
 EXAMPLES = [
     "es-simhash remove news",
+    "es-simhash remove news --groups-only",
     "es-simhash remove news --prefix body_hash --yes",
 ]
 
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
+@click.option("--groups-only", is_flag=True, help="Remove only the group fields and the recorded grouping.")
 @options.yes
 @options.target
 @options.as_json
-def command(index: str, target: Target, *, yes: bool, as_json: bool) -> int:
+def command(index: str, target: Target, *, groups_only: bool, yes: bool, as_json: bool) -> int:
     """
     Remove the fields from each document of INDEX, and from the _meta of its mapping.
 
     Your own fields stay. The mapping keeps our fields, without values, because no server can remove a field from a
-    mapping.
+    mapping. With --groups-only the fingerprints stay: that undoes what reconcile and dedupe have tagged.
     """
+    what = "the groups" if groups_only else repr(target.prefix)
     if not yes:
-        _confirm(index, target.prefix)
+        _confirm(index, what)
     with connect(target, index) as connection, say_if_stopped():
-        removal = connection.simhash.remove(index)
+        removal = connection.simhash.remove(index, groups_only=groups_only)
     failures = list(map(str, removal.failures))
     if as_json:
         print_json(asdict(removal) | {"failures": failures})
     else:
         where = f", and from the mapping of {', '.join(removal.indices)}" if removal.indices else ""
-        print_line(f"removed {target.prefix!r} from {count(removal.documents, 'document')}{where}")
+        print_line(f"removed {what} from {count(removal.documents, 'document')}{where}")
     print_failures(failures)
     return 1 if failures else 0
 
 
-def _confirm(index: str, prefix: str) -> None:
+def _confirm(index: str, what: str) -> None:
     if not sys.stdin.isatty():
         raise InvalidInputError(f"nothing was removed from {index}: stdin is not a terminal, so pass --yes")
-    click.confirm(f"Remove {prefix!r} from each document of {index}?", abort=True, err=True)
+    click.confirm(f"Remove {what} from each document of {index}?", abort=True, err=True)

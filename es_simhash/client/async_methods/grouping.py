@@ -7,7 +7,7 @@ A flow is imported when its method is first called, so that a program that only 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,8 +18,9 @@ from es_simhash.index.meta import text_fields_of
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.dedupe import Action, Deduped
-    from es_simhash.flows.grouping.groups import Group, Pair
+    from es_simhash.flows.grouping.groups import Group
     from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
+    from es_simhash.flows.grouping.pairs import Pair
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
@@ -191,6 +192,7 @@ class AsyncGroupingMethods(AsyncBase):
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
+        regroup: bool = False,
     ) -> Reconciled:
         """
         Rewrite the group fields of *index* that disagree with the rule.
@@ -219,10 +221,15 @@ class AsyncGroupingMethods(AsyncBase):
             within:
                 As for :meth:`ingest`.
             dry_run:
-                Only count what would be changed.
+                Only count what would be changed; allowed for every grouping, whatever is recorded.
+            regroup:
+                Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
+                until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
+                again if it was stopped.
 
         Raises:
-            InvalidInputError: If the index is grouped by another rule, distance or order.
+            InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
+            MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.flows.grouping.reconcile import check_moment, reconcile
@@ -230,22 +237,58 @@ class AsyncGroupingMethods(AsyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
-        return await self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run))
+        return await self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup))
 
-    def groups(self, index: Index) -> AsyncGenerator[Group, None]:
+    def groups(
+        self,
+        index: Index,
+        *,
+        sort: Literal["id", "size"] = "id",
+        min_size: int = 2,
+        filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        source: bool | Sequence[str] = False,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
+    ) -> AsyncGenerator[Group, None]:
         """
-        Yield each group of two or more documents of *index*, as the documents say, by id.
+        Yield each group of two or more documents of *index*, as the documents say.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            sort:
+                ``"id"``, or ``"size"``: the groups with the most duplicates first; then the names of all groups are
+                kept in memory.
+            min_size:
+                Fewest documents of a group.
+            filter:
+                A query, or several; only groups of which a document matches all of them. Such a group is whole.
+            source:
+                Fields of the documents to return, or ``True`` for all.
+            preset:
+                A preset: its max_distance and similarity are limits for the members, as they are now.
+            verify:
+                Compare the present texts of members with that of their canonical, and leave out those whose similarity
+                is smaller than this (``True``: that of the preset, else .8), or whose text cannot be read. By default
+                texts are not compared, and the groups are what the documents say.
 
         Raises:
-            MappingError: If the index was never grouped.
+            MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.flows.grouping.groups import groups
+        from es_simhash.flows.grouping.groups import GroupOptions, groups
 
-        return self._stream(groups(self._context, index))
+        options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, preset=preset, verify=verify)
+        return self._stream(groups(self._context, index, options))
 
     def pairs(
-        self, index: Index, against: Index | None = None, *, max_distance: int | None = None
+        self,
+        index: Index,
+        against: Index | None = None,
+        *,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
+        max_distance: int | None = None,
     ) -> AsyncGenerator[Pair, None]:
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
@@ -258,6 +301,12 @@ class AsyncGroupingMethods(AsyncBase):
                 Name, list of names, wildcard, alias or data stream.
             against:
                 Another; ``None`` for pairs within *index*.
+            preset:
+                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity that were measured
+                together. An explicit max_distance or verify overrides the preset.
+            verify:
+                Smallest similarity of the two texts; ``True`` for that of the preset, else .8. The texts of documents
+                that are near another are read first. By default texts are not compared.
             max_distance:
                 Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
 
@@ -265,9 +314,11 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.flows.grouping.groups import pairs
+        from es_simhash.flows.grouping.pairs import pairs
+        from es_simhash.index.grouping.rule import GroupingRequest
 
-        return self._stream(pairs(self._context, index, against, max_distance))
+        request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
+        return self._stream(pairs(self._context, index, against, request))
 
     def dedupe(
         self,

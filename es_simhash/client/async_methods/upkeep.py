@@ -98,16 +98,23 @@ class AsyncUpkeepMethods(AsyncBase):
 
         return await self._run(check_indices(self._context, index))
 
-    async def remove(self, index: Index) -> Removal:
+    async def remove(self, index: Index, *, groups_only: bool = False) -> Removal:
         """
         Remove our fields from the documents of *index*, and our entry from its ``_meta``.
 
         Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
-        prefix with a null.
+        prefix, or each group field, with a null.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            groups_only:
+                Undo what :meth:`reconcile`, :meth:`dedupe` and :meth:`ingest` wrote as tags: remove only the group
+                fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another rule.
         """
         from es_simhash.flows.upkeep.remove import remove_fields
 
-        return await self._run(remove_fields(self._context, index))
+        return await self._run(remove_fields(self._context, index, groups_only=groups_only))
 
     def backfill(
         self,

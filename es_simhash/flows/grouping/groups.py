@@ -1,34 +1,36 @@
 """
-Reading groups, and pairs of near-duplicates in an index or between two, as streams. Nothing is written.
+Groups as the documents say, as a stream. Nothing is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.errors import MappingError, SchemeMismatchError
-from es_simhash.flows.context import Context, Index, check_index
-from es_simhash.flows.grouping.read import read_all
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.flows.context import Context, Index, Resolved, check_index
+from es_simhash.flows.grouping.settings import refuse_regrouping
+from es_simhash.flows.lookup.verify import FETCH, fetch_texts
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
-from es_simhash.flows.resolve import read_index_settings
+from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest, Verified
+from es_simhash.index.presets import Preset
+from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
+from es_simhash.index.similarity import compare_shingles, shingle_set
 
 if TYPE_CHECKING:
-    from es_simhash.index.grouping.table import Row
+    from es_simhash.index.similarity import Shingles
 
-__all__ = ["Group", "Pair", "groups", "pairs"]
+__all__ = ["Group", "GroupOptions", "groups"]
 
 BUCKETS = 200
 PAGE = 5_000
-STEP = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,154 +53,237 @@ class Group:
         return {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOptions:
     """
-    Two near-duplicates.
+    Which groups are shown, and how: the keyword arguments of the client's method.
 
     Attributes:
-        id:
-            ``_id`` of the first.
-        index:
-            Name of the index that contains it.
-        other_id:
-            ``_id`` of the second.
-        other_index:
-            Name of the index that contains that.
-        distance:
-            Their distance in bits.
-        routing:
-            ``_routing`` of the first, where it was indexed with one.
-        other_routing:
-            ``_routing`` of the second.
-    """
-
-    id: str
-    index: str
-    other_id: str
-    other_index: str
-    distance: int
-    routing: str | None = None
-    other_routing: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the pair as plain JSON values."""
-        return {
-            "id": self.id,
-            "index": self.index,
-            "other_id": self.other_id,
-            "other_index": self.other_index,
-            "distance": self.distance,
-            **({} if self.routing is None else {"routing": self.routing}),
-            **({} if self.other_routing is None else {"other_routing": self.other_routing}),
-        }
-
-
-def groups(context: Context, index: Index) -> Flow[None]:
-    """
-    Emit a :class:`Group` for each group of two or more documents in *index*, by id.
+        sort:
+            ``"id"``, or ``"size"``: the groups with the most duplicates first.
+        min_size:
+            Fewest documents of a group.
+        filter:
+            A query, or several; only groups of which a document matches all of them.
+        source:
+            Fields of the documents to return.
+        preset:
+            A preset: its max_distance and similarity are limits for members.
+        verify:
+            Smallest similarity of a member's present text to that of its canonical; ``True`` for that of the preset,
+            else .8.
 
     Raises:
-        MappingError: If the index has never been grouped.
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    sort: Literal["id", "size"] = "id"
+    min_size: int = 2
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    source: bool | Sequence[str] = False
+    preset: str | Preset | None = None
+    verify: Verified | None = None
+
+    def __post_init__(self) -> None:
+        if self.sort not in ("id", "size"):
+            raise InvalidInputError(f"sort {shorten(self.sort)} is not known: give 'id' or 'size'")
+        if isinstance(self.min_size, bool) or not isinstance(self.min_size, int):
+            raise TypeError(f"min_size must be an int, not {type(self.min_size).__name__}")
+        if self.min_size < 2:
+            raise InvalidInputError(f"min_size {self.min_size} is too small: a group has 2 documents or more")
+        check_filter(self.filter)
+        check_source(self.source)
+        self.limits()
+
+    def limits(self) -> Grouping:
+        """Return the largest distance and the smallest similarity of a member to its canonical."""
+        return GroupingRequest(preset=self.preset, verify=self.verify).put_on(Grouping(max_distance=64))
+
+
+def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
+    """
+    Emit a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
+
+    Cost: a search for every 200 groups, and for every 5,000 documents in them; to sort by size, the names of all groups
+    are kept in memory.
+
+    Raises:
+        MappingError: If the index has never been grouped, or its grouping is being changed.
         IncompleteSearchError: If some documents could not be read.
     """
     check_index(index)
-    fields = Fields(context.prefix)
-    settings = yield from read_index_settings(context, index)
-    if "grouping" not in (settings.extra or {}):
+    resolved = yield from _read_grouping(context, index, options)
+    names = _Names(index, Fields(context.prefix), options)
+    reader = _Reader(context.prefix, index, resolved, options)
+    if options.sort == "size":
+        # Python sorts without changing the order of equals: those stay sorted by id.
+        every: list[tuple[str, int]] = []
+        while part := (yield from names.read()):
+            every += part
+        every.sort(key=lambda each: -each[1])
+        for begin in range(0, len(every), BUCKETS):
+            yield from reader.emit([name for name, _ in every[begin : begin + BUCKETS]])
+    else:
+        while part := (yield from names.read()):
+            yield from reader.emit([name for name, _ in part])
+    now = yield from _read_grouping(context, index, options)
+    if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
+        raise MappingError("the grouping of the index was changed while its groups were read: read them again")
+
+
+def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flow[Resolved]:
+    resolved = yield from resolve_index(context, index)
+    settings = agree(resolved, context)
+    GroupingRequest(preset=options.preset).check_scheme(settings)
+    refuse_regrouping(resolved.each)
+    if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
         raise MappingError("the index was never grouped: ingest with on_duplicate, or run reconcile, first")
-    query = {"exists": {"field": fields.duplicate_of}}
-    after: Mapping[str, Any] | None = None
-    while True:
-        composite: dict[str, Any] = {"sources": [{"id": {"terms": {"field": fields.group}}}], "size": BUCKETS}
-        composite |= {} if after is None else {"after": after}
-        body = {"size": 0, "query": query, "aggs": {"groups": {"composite": composite}}, "track_total_hits": False}
-        answer = yield Call("search", {"index": index, "body": body})
+    unknown = [name for name, own in resolved.each.items() if not own.text_fields]
+    if options.limits().similarity is not None and (unknown or not resolved.each):
+        raise InvalidInputError(
+            f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, so "
+            "texts cannot be compared: record it with put_mapping, or leave verify and preset out"
+        )
+    return resolved
+
+
+class _Names:
+    """Reads the names of groups, by name, with the number of their duplicates."""
+
+    def __init__(self, index: Index, fields: Fields, options: GroupOptions) -> None:
+        self._index = index
+        self._fields = fields
+        self._options = options
+        self._after: Mapping[str, Any] | None = None
+        self._is_done = False
+
+    def read(self) -> Flow[list[tuple[str, int]]]:
+        """Return some more; empty after the last one."""
+        while not self._is_done:
+            found = yield from self._page()
+            if self._options.filter is not None and found:
+                found = yield from self._count([name for name, _ in found])
+            # The canonical of a group may be missing, so it is a little smaller than it seems, but never larger.
+            large = [each for each in found if 0 < each[1] >= self._options.min_size - 1]
+            if large:
+                return large
+        return []
+
+    def _page(self) -> Flow[list[tuple[str, int]]]:
+        clauses = check_filter(self._options.filter)
+        if not clauses:
+            clauses.append({"exists": {"field": self._fields.duplicate_of}})
+        composite: dict[str, Any] = {"sources": [{"id": {"terms": {"field": self._fields.group}}}], "size": BUCKETS}
+        composite |= {} if self._after is None else {"after": self._after}
+        found = yield from self._aggregate(clauses, {"composite": composite})
+        self._after = found.get("after_key")
+        self._is_done = self._after is None or not found["buckets"]
+        return [(bucket["key"]["id"], bucket["doc_count"]) for bucket in found["buckets"]]
+
+    def _count(self, names: list[str]) -> Flow[list[tuple[str, int]]]:
+        """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
+        group = self._fields.group
+        clauses: list[dict[str, Any]] = [{"terms": {group: names}}, {"exists": {"field": self._fields.duplicate_of}}]
+        found = yield from self._aggregate(clauses, {"terms": {"field": group, "size": len(names)}})
+        counts = {bucket["key"]: bucket["doc_count"] for bucket in found["buckets"]}
+        return [(name, counts.get(name, 0)) for name in names]
+
+    def _aggregate(self, clauses: list[dict[str, Any]], aggregation: dict[str, Any]) -> Flow[dict[str, Any]]:
+        query = {"bool": {"filter": clauses}}
+        body = {"size": 0, "query": query, "aggs": {"groups": aggregation}, "track_total_hits": False}
+        answer = yield Call("search", {"index": self._index, "body": body})
         # OpenSearch ends a composite aggregation early once its page is full, and says so.
         check_whole(find_gaps(answer, ignore=["terminated_early"]))
-        found = answer["aggregations"]["groups"]
-        names = [bucket["key"]["id"] for bucket in found["buckets"]]
-        if names:
-            yield from _emit_groups(index, fields, names)
-        after = found.get("after_key")
-        if not names or after is None:
-            return
+        found: dict[str, Any] = answer["aggregations"]["groups"]
+        return found
 
 
-def _emit_groups(index: Index, fields: Fields, names: list[str]) -> Flow[None]:
-    members: dict[str, list[NearDup]] = {name: [] for name in names}
+class _Reader:
+    """Reads the members of groups, and compares their texts where that is asked for."""
 
-    def note(hits: Hits) -> Flow[bool]:
-        yield from ()
-        for hit in hits:
-            own = hit.get("fields", {})
-            if fields.fingerprint in own:
-                distance = int((own.get(fields.distance) or [0])[0])
-                each = NearDup(
-                    hit["_id"],
-                    hit["_index"],
-                    distance,
-                    from_hex(own[fields.fingerprint][0]),
-                    routing=hit.get("_routing"),
-                )
-                members[own[fields.group][0]].append(each)
-        return False
+    def __init__(self, prefix: str, index: Index, resolved: Resolved, options: GroupOptions) -> None:
+        self._fields = Fields(prefix)
+        self._index = index
+        self._resolved = resolved
+        self._options = options
+        self._limits = options.limits()
 
-    body = {
-        "query": {"terms": {fields.group: names}},
-        "docvalue_fields": [fields.fingerprint, fields.group, fields.distance],
-        "_source": False,
-    }
-    check_whole((yield from read_pages(index, body, note, page=PAGE)))
-    for name in names:
-        ordered = sorted(members[name], key=lambda each: (each.id != name, *each.order))
-        yield Emit(Group(name, tuple(ordered)))
+    def emit(self, names: list[str]) -> Flow[None]:
+        """Emit the groups *names*, as far as they are large enough."""
+        found = yield from self._read(names)
+        groups = [Group(name, tuple(sorted(members, key=_order(name)))) for name, members in found.items() if members]
+        if self._limits.similarity is not None:
+            groups = yield from self._compare(groups, self._limits.similarity)
+        for group in groups:
+            canonical, *others = group.members
+            kept = (canonical, *(each for each in others if each.distance <= self._limits.max_distance))
+            if len(kept) >= self._options.min_size:
+                yield Emit(Group(group.id, kept))
+
+    def _read(self, names: list[str]) -> Flow[dict[str, list[NearDup]]]:
+        fields = self._fields
+        members: dict[str, list[NearDup]] = {name: [] for name in names}
+        source = check_source(self._options.source)
+
+        def note(hits: Hits) -> Flow[bool]:
+            yield from ()
+            for hit in hits:
+                own = hit.get("fields", {})
+                if fields.fingerprint in own:
+                    each = NearDup(
+                        hit["_id"],
+                        hit["_index"],
+                        int((own.get(fields.distance) or [0])[0]),
+                        from_hex(own[fields.fingerprint][0]),
+                        source=None if source is False else hit.get("_source"),
+                        routing=hit.get("_routing"),
+                    )
+                    members[own[fields.group][0]].append(each)
+            return False
+
+        body = {
+            "query": {"terms": {fields.group: names}},
+            "docvalue_fields": [fields.fingerprint, fields.group, fields.distance],
+            "_source": source,
+        }
+        check_whole((yield from read_pages(self._index, body, note, page=PAGE)))
+        return members
+
+    def _compare(self, groups: list[Group], bound: float) -> Flow[list[Group]]:
+        """Return *groups* with the members whose texts are similar to that of the canonical."""
+        sets = yield from self._shingles([group.members[0] for group in groups])
+        compared = []
+        for group in groups:
+            first, *others = group.members
+            kept = [replace(first, similarity=1.0)] if first.key in sets else [first]
+            for begin in range(0, len(others), FETCH):
+                part = others[begin : begin + FETCH]
+                mine = yield from self._shingles(part)
+                for each in part:
+                    if first.key in sets and each.key in mine:
+                        same = compare_shingles(sets[first.key], mine[each.key])
+                        if same.jaccard >= bound:
+                            kept.append(replace(each, similarity=same.jaccard, containment=same.containment))
+            compared.append(Group(group.id, tuple(kept)))
+        return compared
+
+    def _shingles(self, members: Sequence[NearDup]) -> Flow[dict[tuple[str, str, str | None], Shingles]]:
+        fields_of = {name: own.text_fields for name, own in self._resolved.each.items()}
+        sets: dict[tuple[str, str, str | None], Shingles] = {}
+        for fields in sorted({fields_of[each.index] for each in members}):
+            part = [each for each in members if fields_of[each.index] == fields]
+            found = yield from fetch_texts(self._index, part, fields)
+            gaps = [str(why) for why in found.missing.values() if why.kind == "not_read"]
+            if gaps:
+                raise IncompleteSearchError(f"texts could not be read: {gaps[0]}", reasons=tuple(dict.fromkeys(gaps)))
+            sets |= yield Compute(_cut, (found.texts,))
+        return sets
 
 
-def pairs(context: Context, index: Index, against: Index | None, max_distance: int | None) -> Flow[None]:
-    """
-    Emit a :class:`Pair` for every two near-duplicates in *index*, or for one in *index* and one in *against*.
-
-    A document that both names reach makes no pair with itself. Memory: about 60 bytes for each document.
-    """
-    from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
-
-    check_index(index)
-    settings = yield from read_index_settings(context, index)
-    recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
-    distance = check_max_distance(recorded if max_distance is None else max_distance)
-    table = Table(context.prefix)
-    yield from read_all(context, index, table)
-    sides = None
-    if against is not None:
-        check_index(against)
-        other = yield from read_index_settings(context, against)
-        if other.scheme != settings.scheme:
-            raise SchemeMismatchError(
-                f"the two indices use different schemes, {settings.scheme} and {other.scheme}: backfill one of them",
-                index_scheme=str(settings.scheme),
-                client_scheme=str(other.scheme),
-            )
-        first = len(table)
-        yield from read_all(context, against, table)
-        sides = yield Compute(_sides, (first, len(table)))
-    found = table.pairs(distance, sides=sides)
-    while step := (yield Compute(_take, (found,))):
-        for left, right, bits in step:
-            a, b = table.row(left), table.row(right)
-            if (a.index, a.id, a.routing) != (b.index, b.id, b.routing):
-                yield Emit(_pair(a, b, bits))
+def _cut(texts: Mapping[tuple[str, str, str | None], str]) -> dict[tuple[str, str, str | None], Shingles]:
+    return {key: shingle_set(text) for key, text in texts.items()}
 
 
-def _pair(a: Row, b: Row, distance: int) -> Pair:
-    return Pair(a.id, a.index, b.id, b.index, distance, a.routing, b.routing)
-
-
-def _take(found: Iterator[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    return list(islice(found, STEP))
-
-
-def _sides(first: int, count: int) -> Any:
-    import numpy as np  # noqa: PLC0415
-
-    return np.arange(count) >= first
+def _order(name: str) -> Callable[[NearDup], Any]:
+    return lambda each: (each.id != name, *each.order)

@@ -17,7 +17,7 @@ from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.feed import Feed
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
-from es_simhash.flows.grouping.settings import settle_grouping
+from es_simhash.flows.grouping.settings import check_known, settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
 from es_simhash.flows.grouping.write_target import check_indices, find_write_target
@@ -32,6 +32,7 @@ from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.meta import IndexSettings
 
 __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
@@ -85,9 +86,16 @@ def ingest(
             yield from check_shards(index)
         context.learn(index, agree(resolved, context), resolved)
         pipeline = _Pipeline(context, index, source, grouper, resolved)
-        yield from pipeline.run(lambda: check_unchanged(context, index, settings))
+        yield from pipeline.run(lambda: _check(context, index, settings, grouper))
     finally:
         source.close()
+
+
+def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None) -> Flow[None]:
+    """Refuse to go on writing to an index that now has another scheme or another grouping."""
+    yield from check_unchanged(context, index, settings)
+    if grouper is not None:
+        check_known(context, index, grouper.grouping)
 
 
 class _Grouper:
@@ -107,7 +115,7 @@ class _Grouper:
         self.lookup = lookup
         self._prefix = prefix
         self._index = index
-        self._grouping = grouping
+        self.grouping = grouping
         self._decider = decider
         self._most_in_flight = in_flight
         self._is_updatable = is_updatable
@@ -137,7 +145,7 @@ class _Grouper:
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(self._index, settled, self._grouping, prefix=self._prefix)
+            settled = yield from relink(self._index, settled, self.grouping, prefix=self._prefix)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.ingest_helper import PAUSE, with_fingerprints
+from es_simhash.removal.own_records import refuse_own_record
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "OpType", "Source"]
 
@@ -30,6 +31,8 @@ IdFrom = Literal["content"] | None
 OpType = Literal["index", "create"]
 
 LARGEST_BATCH = 10_000
+# Names that only few documents have, and each line of a file of ours.
+_TELLING = frozenset({"action", "canonical", "format"})
 
 
 def check_max_delay(seconds: Any) -> None:
@@ -243,6 +246,9 @@ class Source:
         position = self._position
         self._position += 1
         problem = self._problems.pop(position, None)
+        if isinstance(action, Mapping) and not _TELLING.isdisjoint(action):
+            plain = {name: value for name, value in action.items() if name != self._prefix}
+            refuse_own_record(plain, f"document {position}")
         try:
             operation = self._as_asked(to_operation(action, self._index))
             self._check_index(operation.header["_index"])

@@ -6,7 +6,7 @@ The multi-searches live in ``batch``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -47,6 +47,9 @@ def find_many(
         raise TypeError("give either texts or fingerprints=, not both and not neither")
     if isinstance(texts, (str, bytes)):
         raise TypeError("texts must be an iterable of strings, not one string")
+    for name, each in (("texts", texts), ("fingerprints", fingerprints)):
+        if each is not None and (isinstance(each, (str, bytes, Mapping)) or not isinstance(each, Iterable)):
+            raise TypeError(f"{name} must be an iterable, not {type(each).__name__}")
     if texts is None and options.verification is not None:
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     given: Iterable[Any] = (fingerprints if texts is None else texts) or ()

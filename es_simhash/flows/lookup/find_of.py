@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.flows.confirmation import send_confirmed, with_settings
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
@@ -35,6 +35,22 @@ PAGE_BY_ID = 500
 COPIES = 100
 
 
+def check_id(id: str) -> None:
+    """
+    Check the ``_id`` of a document.
+
+    Raises:
+        TypeError: If it is no string.
+        InvalidInputError: If it is empty, or cannot be sent.
+    """
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a string, not {type(id).__name__}")
+    if not id:
+        raise InvalidInputError("id '' is empty: give the _id of a document")
+    if has_lone_surrogate(id):
+        raise InvalidInputError(f"id {shorten(id)} has half a character (a lone surrogate): no document has such an id")
+
+
 def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
     """
     Return the near-duplicates of the document *id* of *index*, without itself.
@@ -49,8 +65,7 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
             different fingerprints.
     """
     check_index(index)
-    if not isinstance(id, str):
-        raise TypeError(f"id must be a string, not {type(id).__name__}")
+    check_id(id)
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
@@ -98,8 +113,7 @@ def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
     Raises:
         IncompleteSearchError: If not all shards answered: a copy of the document there may have another fingerprint.
     """
-    if not isinstance(id, str):
-        raise TypeError(f"id must be a string, not {type(id).__name__}")
+    check_id(id)
     hits, gaps = yield from _read_stored(context, check_index(index), id, None)
     check_whole(gaps)
     return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)

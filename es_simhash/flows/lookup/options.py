@@ -100,6 +100,10 @@ class Options:
             raise TypeError(f"size must be an int or None, not {type(self.size).__name__}")
         if self.size is not None and self.size < 1:
             raise InvalidInputError(f"size {self.size} is too small: give 1 or more, or None for all")
+        if self.routing is not None and not isinstance(self.routing, str):
+            raise TypeError(f"routing must be a string or None, not {type(self.routing).__name__}")
+        if self.routing == "":
+            raise InvalidInputError("routing '' is no routing value: give one, or None")
         check_filter(self.filter)
         check_source(self.source)
         if isinstance(self.exclude_ids, (str, bytes)):

@@ -18,6 +18,8 @@ from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import Fault, find_faults, find_source_faults
 from es_simhash.index.fields import Fields
+from es_simhash.index.grouping.regrouping import Regrouping
+from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.marker import is_marked
 from es_simhash.index.meta import IndexSettings, read_settings
 
@@ -48,6 +50,8 @@ class IndexCheck:
             One sentence for each fault: what is wrong, and what to do.
         faults:
             The same faults as data.
+        grouping:
+            How its documents are grouped, as the mapping records it; ``None`` where they never were.
     """
 
     index: str
@@ -59,6 +63,7 @@ class IndexCheck:
     fingerprinted: int
     problems: tuple[str, ...]
     faults: tuple[Fault, ...] = ()
+    grouping: Mapping[str, Any] | None = None
 
 
 def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
@@ -94,6 +99,8 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         faults.append(Fault("no_marker", context.prefix))
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
+    grouping, grouping_faults = _judge_grouping(settings)
+    faults += grouping_faults
     return IndexCheck(
         index=name,
         ready=ready,
@@ -104,7 +111,22 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         fingerprinted=fingerprinted,
         problems=tuple(f"{fault}: {fault.advice}" for fault in faults),
         faults=tuple(faults),
+        grouping=None if grouping is None else grouping.to_dict(),
     )
+
+
+def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, list[Fault]]:
+    """Return the grouping that *settings* record, and what a user should know about it."""
+    if settings is None:
+        return None, []
+    try:
+        grouping, change = Grouping.read(settings), Regrouping.read(settings)
+    except SimHashError as error:
+        return None, [Fault("bad_record", found=str(error))]
+    faults = [Fault("regrouping", found=str(change))] if change is not None else []
+    if grouping is not None and grouping.similarity is None:
+        faults.append(Fault("not_verified"))
+    return grouping, faults
 
 
 def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:

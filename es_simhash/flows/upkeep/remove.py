@@ -1,11 +1,11 @@
 """
-Removes our fields from every document, and our entry from ``_meta``.
+Removes our fields from every document, and our entry from ``_meta``; or only what grouping wrote there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
@@ -18,8 +18,9 @@ from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import GROUPED, OWNED
+from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.marker import retired_markers
-from es_simhash.index.meta import merge_meta
+from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 from es_simhash.index.operations import Failure, Operation, Outcome
 
 __all__ = ["Removal", "remove_fields"]
@@ -32,11 +33,12 @@ class Removal:
 
     Attributes:
         documents:
-            Number of documents that no longer carry our fields.
+            Number of documents that no longer carry the fields.
         failures:
             The documents that could not be changed.
         indices:
-            Names of the indices whose ``_meta`` no longer names the prefix; empty while there are failures.
+            Names of the indices whose ``_meta`` no longer names the prefix, or no longer records a grouping; empty
+            while there are failures.
     """
 
     documents: int
@@ -45,9 +47,9 @@ class Removal:
 
 
 @reads_primaries
-def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[Removal]:
+def remove_fields(context: Context, index: Index, *, groups_only: bool = False, page: int = 1_000) -> Flow[Removal]:
     """
-    Remove our fields from every document, and our entry from ``_meta``.
+    Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
 
     A field once mapped stays in the mapping, empty: no product can take it out. Where scripts are not allowed,
     ``_source`` keeps the prefix with a null.
@@ -59,30 +61,40 @@ def remove_fields(context: Context, index: Index, *, page: int = 1_000) -> Flow[
     mappings = yield from read_mappings(index)
     refuse_updates(mappings)
     names = list(mappings)
-    clearing = _Clearing(context.prefix)
-    body = {"query": {"exists": {"field": context.prefix}}, "_source": [context.prefix, f"{context.prefix}.*"]}
+    prefix = context.prefix
+    clearing = _Clearing(prefix, groups_only=groups_only)
+    fields = [f"{prefix}.{name}" for name in GROUPED] if groups_only else [prefix]
+    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
+    body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     yield from refresh(names)
     with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
         check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
-            meta = merge_meta(mapping.get("_meta"), None, prefix=context.prefix)
-            body = {"_meta": meta}
-            if retired := retired_markers(mapping, prefix=context.prefix):
-                body["properties"] = {context.prefix: {"properties": retired}}
+            left = _left(mapping, prefix, groups_only)
+            body = {"_meta": merge_meta(mapping.get("_meta"), left, prefix=prefix)}
+            if left is None and (retired := retired_markers(mapping, prefix=prefix)):
+                body["properties"] = {prefix: {"properties": retired}}
             yield Call("put_mapping", {"index": name, "body": body})
         context.forget()
     yield from refresh(names)
     return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
 
 
-class _Clearing:
-    """Removes one object from documents, by a script if the server allows scripts."""
+def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSettings | None:  # noqa: FBT001
+    """Return what ``_meta`` is to record of the prefix; ``None`` for nothing."""
+    settings = read_settings(mapping, prefix=prefix) if groups_only else None
+    return None if settings is None else replace(settings, extra=Grouping.take_out(settings.extra) or None)
 
-    def __init__(self, prefix: str) -> None:
+
+class _Clearing:
+    """Removes our object from documents, or the group fields in it, by a script if the server allows scripts."""
+
+    def __init__(self, prefix: str, *, groups_only: bool) -> None:
         self.documents = 0
         self.failures: list[Failure] = []
         self._prefix = prefix
+        self._groups_only = groups_only
         self._scripts = True
 
     def clear(self, hits: Hits) -> Flow[bool]:
@@ -100,18 +112,39 @@ class _Clearing:
         return False
 
     def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:
-        return (yield from send_bulk([_clear_operation(hit, self._prefix, script=self._scripts) for hit in hits]))
+        make = _ungroup if self._groups_only else _clear
+        operations = []
+        for hit in hits:
+            header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
+            if "_routing" in hit:
+                header["routing"] = hit["_routing"]
+            operations.append(Operation("update", header, make(hit, self._prefix, script=self._scripts)))
+        return (yield from send_bulk(operations))
 
 
-def _clear_operation(hit: Mapping[str, Any], prefix: str, *, script: bool) -> Operation:
+def _clear(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
     """Return the update that removes the object *prefix* from the document of *hit*."""
-    header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
-    if "_routing" in hit:
-        header["routing"] = hit["_routing"]
-    dotted = [f"{prefix}.{name}" for name in (*OWNED, *GROUPED)]
+    names = [prefix, *(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))]
     if not script:
         found = hit.get("_source") or {}
-        return Operation("update", header, {"doc": {key: None for key in (prefix, *dotted) if key in found}})
-    source = "for (name in params.names) { ctx._source.remove(name) }"
-    params = {"names": [prefix, *dotted]}
-    return Operation("update", header, {"script": {"lang": "painless", "source": source, "params": params}})
+        return {"doc": {key: None for key in names if key in found}}
+    return _script("for (name in params.names) { ctx._source.remove(name) }", names=names)
+
+
+def _ungroup(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
+    """Return the update that removes the group fields from the document of *hit*."""
+    dotted = [f"{prefix}.{name}" for name in GROUPED]
+    if not script:
+        found = hit.get("_source") or {}
+        held = found.get(prefix)
+        own = {name: None for name in GROUPED if isinstance(held, Mapping) and name in held}
+        return {"doc": {key: None for key in dotted if key in found} | ({prefix: own} if own else {})}
+    source = (
+        "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
+        "if (own instanceof Map) { for (name in params.names) { own.remove(name) } }"
+    )
+    return _script(source, dotted=dotted, prefix=prefix, names=list(GROUPED))
+
+
+def _script(source: str, **params: Any) -> dict[str, Any]:
+    return {"script": {"lang": "painless", "source": source, "params": params}}

@@ -163,6 +163,11 @@ class Grouping:
         """Return *extra* with this grouping in it."""
         return {**(extra or {}), _KEY: self.to_dict()}
 
+    @staticmethod
+    def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return *extra* without any grouping."""
+        return {name: value for name, value in (extra or {}).items() if name != _KEY}
+
 
 @dataclass(frozen=True, slots=True)
 class GroupingRequest:
