@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import random
 import secrets
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,7 @@ class Base(RuleBasedStateMachine):
         self.shards: dict[tuple[str, str], int] = {}
         self.has_template = True  # whether what log rolls over to has our fields
         self.number_of_steps = 0
+        self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of archives
 
     # How a step is made
 

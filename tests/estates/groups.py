@@ -4,7 +4,9 @@ Steps about groups: reconcile, dedupe, groups.
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -74,9 +76,13 @@ class Groups(Base):
         recorded = self.grouping_of(where)
         may_fail = not self.is_healthy(where) or len(recorded) > 1
         options = {**({} if recorded else grouping), "action": action, "dry_run": dry_run}
+        if action == "delete":  # by bits alone, as the model groups
+            options |= {"verify": False, "max_share": 1.0}
+        if action == "delete" and not dry_run:
+            options["archive"] = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removed.gz"
         records, error = self.ask(who, "dedupe", self.name(where), may_fail=may_fail, **options)
-        wanted = {key: grouping[key] for key in ("rule", "max_distance", "canonical") if key in grouping}
-        applied = (recorded or self.grouping_of(where) or [GROUPING | wanted])[0]
+        asked = {key: grouping[key] for key in ("rule", "max_distance", "canonical") if key in grouping}
+        applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0]
         answers = expected_groups(seen, applied)
         duplicates = [{place for place in answer if answer[place][1] is not None} for answer in answers]
         if action == "delete" and not dry_run:
@@ -95,7 +101,9 @@ class Groups(Base):
         if may_fail or error or self.faults or not records:
             return
         told = Counter((each.index, each.id) for each in records)
-        assert told in [Counter((place.index, place.id) for place in some) for some in duplicates], records
+        wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
+        # A document whose fingerprint is not the one of its present text is not deleted.
+        assert any(told <= some if action == "delete" else told == some for some in wanted), records
 
     @rule(who=clients, where=looked_at)
     def groups(self, who, where) -> None:

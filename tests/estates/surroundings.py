@@ -68,6 +68,7 @@ class Surroundings(Writes):
 
     def teardown(self) -> None:
         """Compare once more, and leave nothing behind."""
+        self.folder.cleanup()
         try:
             if self.clients:
                 self.look()
