@@ -47,6 +47,8 @@ USES = {
         "grouped",
         "dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1",
     ),
+    "restore": ("removed", "restore ARCHIVE"),
+    "restore --dry-run": ("removed", "restore ARCHIVE --dry-run"),
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
     "reconcile --dry-run": ("grouped", "reconcile INDEX -d 12 --dry-run"),
     "ingest": ("grouped", "ingest INDEX -"),
@@ -55,7 +57,7 @@ USES = {
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
     "remove": ("grouped", "remove INDEX --yes"),
 }
-WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo"}
+WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo", "review", "history", "dashboards"}
 
 
 def rights():
@@ -136,13 +138,16 @@ def prepare(secured, run, index, state):
     if state == "plain":
         ask(secured, "PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
         ask(secured, "PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    if state in ("grouped", "planned"):
+    if state in ("grouped", "planned", "removed"):
         made = run("ingest INDEX - --create -t body -d 12", *secured.login)
         assert made.exit_code == 0, made.output
         ask(secured, "POST", f"/{index}/_refresh")
     if state == "planned":
         made = run("dedupe INDEX --plan PLAN --max-share 1", *secured.login)
         assert made.exit_code == 0, made.output
+    if state == "removed":
+        done = run("dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1", *secured.login)
+        assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("use", USES)
