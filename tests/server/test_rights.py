@@ -11,8 +11,11 @@ import uuid
 import pytest
 from click.testing import CliRunner
 
+from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
+from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.records import Archived
 from tests.docs.blocks import ROOT
 from tests.server.servers import send
 from tests.servers.security import LOGIN, LOGIN_BCRYPT
@@ -20,6 +23,7 @@ from tests.servers.security import LOGIN, LOGIN_BCRYPT
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 DOCUMENTS = "".join(json.dumps({"_id": f"{n}", "body": f"{TEXT} {n % 3}"}) + "\n" for n in range(9))
 PASSWORD = LOGIN[1]
+PLAN = "0" * 64
 
 # Each use of a command, with an index that is missing, plain (without our fields), or grouped.
 USES = {
@@ -47,9 +51,10 @@ USES = {
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
+    "restore": ("grouped", "restore ARCHIVE"),
     "remove": ("grouped", "remove INDEX --yes"),
 }
-WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo"}
+WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "dashboards", "serve", "demo", "review", "history"}
 
 
 def rights():
@@ -113,8 +118,12 @@ def run(secured, index, monkeypatch, tmp_path):
     for name in ("PRODUCT", "API_KEY", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
+    words["ARCHIVE"] = str(tmp_path / "removed.jsonl.gz")
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
+    source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
+    with ArchiveWriter(words["ARCHIVE"], PLAN) as writer:
+        writer.append([Archived(index, "back", None, source, (index, "1", None), PLAN, "2026-01-01T00:00:00.000Z")])
 
     def run(line, name, password):
         monkeypatch.setenv("ES_SIMHASH_USER", name)
