@@ -15,12 +15,12 @@ from .errors import (
     SimHashError,
     WorkerError,
 )
-from .flows.grouping.dedupe import Deduped
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
+from .flows.removal.records import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
@@ -83,6 +83,7 @@ __all__ = [
     "Problem",
     "Reconciled",
     "Removal",
+    "RemovalPlan",
     "Restored",
     "Scheme",
     "SchemeError",

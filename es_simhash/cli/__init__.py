@@ -7,6 +7,7 @@ The command line ``es-simhash``: the commands are in ``commands/``, and beside i
     stopping.py          Ctrl-C and SIGTERM: what was written, and how to go on
     options.py           options that several commands share
     grouping_options.py  options of the commands that group
+    removal_options.py   options of the commands that plan a removal
     connect.py           URL, login and product to a client
     texts.py             texts from arguments, files and stdin
     records.py           documents from JSON Lines, CSV and stdin

@@ -202,6 +202,8 @@ class _Reader:
             raise bad_line(self._path, number, f"is not a line of an archive ({error})", ADVICE) from error
 
     def _end(self, lines: int) -> None:
+        if self.size == 0:  # not even the first member, which is empty
+            raise InvalidInputError(f"{self._path} is not an archive: {ADVICE}")
         self.lines, self.is_cut = lines, True
         if _has_member(self._path, self.size + 1):
             raise InvalidInputError(f"{self._path} is damaged after line {lines}, and goes on later: {ADVICE}")

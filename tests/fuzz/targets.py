@@ -7,6 +7,7 @@ makes. An error that is not documented escapes from the target, and is a finding
 
 from __future__ import annotations
 
+import gzip
 import json
 import tempfile
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from es_simhash.hashing.listing import list_features
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.index.faults import find_faults
 from es_simhash.index.meta import IndexSettings, build_settings, read_settings
+from es_simhash.removal.archive import ArchiveWriter, read_archive
+from es_simhash.removal.plan_file import PlanWriter, read_plan
+from es_simhash.removal.records import Archived, PlanHeader, PlannedDocument, PlannedRemoval
 
 # Code points where the rules of normalisation meet: marks, Hangul, compatibility forms, surrogates, separators.
 _STARTS = (0, 0x300, 0x5B0, 0x900, 0xAC00, 0x1100, 0x1160, 0x3040, 0x4E00, 0xD7F0, 0xFB00, 0xFF00, 0x1D100, 0xE0000)
@@ -208,6 +212,73 @@ def fuzz_actions(data: bytes) -> None:
     assert repr(actions) == before
 
 
+def fuzz_plan(data: bytes) -> None:
+    """A plan that was changed is refused in one line that names the file; another is read as it was written."""
+    source = Bytes(data)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "plan")
+        whole = _plan(path)
+        if source.below(4):
+            place = (source.below(256) * 256 + source.below(256)) % len(whole)
+            path.write_bytes(whole[:place] + source.rest() + whole[place + source.below(64) :])
+        else:
+            path.write_bytes(source.rest())
+        plan = _usable(path, read_plan)
+        if plan is None:
+            return
+        assert path.read_bytes() == whole
+        assert len(list(plan.removals())) == 2
+
+
+def _usable(path: Path, read: Callable[[Path], Any]) -> Any:
+    """Return what *read* returns; ``None`` where it refuses the file, in one line that names it."""
+    try:
+        return read(path)
+    except InvalidInputError as error:
+        message = str(error)
+    assert str(path) in message
+    assert "\n" not in message
+    return None
+
+
+def _plan(path: Path) -> bytes:
+    """Write a plan, and return its bytes."""
+    documents = [PlannedDocument(id_, "i", None, 1, 1, {"body": "text"}) for id_ in "abc"]
+    with PlanWriter(path) as writer:
+        for each in documents[1:]:
+            writer.add(PlannedRemoval(each, documents[0], 2, 0.9))
+        writer.finish(PlanHeader({"i": "u"}, "simhash", {}), writer.order())
+    return path.read_bytes()
+
+
+def fuzz_archive(data: bytes) -> None:
+    """An archive that was damaged is refused, and then stays as it is, or read up to the damage; and is written on."""
+    source = Bytes(data)
+    lines = [Archived("i", id_, None, '{"n": 1.0}', ("i", "z", None), "p", "at") for id_ in "abcd"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "archive")
+        with ArchiveWriter(path, "p") as writer:
+            writer.append(lines[:2])
+            writer.append(lines[2:])
+        whole = path.read_bytes()
+        kind = source.below(3)
+        place = (source.below(256) * 256 + source.below(256)) % len(whole)
+        text = source.rest()
+        damaged = (text, whole[:place] + text, gzip.compress(text, mtime=0))[kind]
+        path.write_bytes(damaged)
+        found = _usable(path, lambda path: list(read_archive(path, allow_cut=True)))
+        if found is None:
+            return
+        assert found == lines[: len(found)] or kind != 1
+        try:
+            with ArchiveWriter(path, "p") as writer:
+                writer.append([lines[3]] if not writer.holds(lines[3].key) else [])
+        except InvalidInputError:
+            assert path.read_bytes() == damaged
+            return
+        assert lines[3] in list(read_archive(path))
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "normaliser": fuzz_normaliser,
     "meta": fuzz_meta,
@@ -215,4 +286,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "checkpoint": fuzz_checkpoint,
     "records": fuzz_records,
     "actions": fuzz_actions,
+    "plan": fuzz_plan,
+    "archive": fuzz_archive,
 }

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from es_simhash import fingerprint, hamming_distance, to_hex
+from tests.server.removals import archived
 from tests.server.support import put, read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -114,20 +115,82 @@ def test_pairs(run, grouped, server):
 
 
 def test_dedupe(run, grouped, server, tmp_path):
-    """Without --yes nothing changes; with it duplicates go, the canonical stays, and a record is kept."""
-    result = run("dedupe", grouped, "--action", "delete")
+    """Without --yes nothing changes; with it duplicates go, the canonical stays, and an archive is kept."""
+    options = ("--action", "delete", "--verify", "0.5")
+    result = run("dedupe", grouped, *options)
     assert result.exit_code == 0, result.output
-    assert "2 duplicates found, nothing changed; pass --yes to do it" in result.stdout
+    assert f"2 duplicates found, nothing changed; next: es-simhash dedupe {grouped} --plan FILE" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
-    record = tmp_path / "deleted.jsonl"
-    result = run("dedupe", grouped, "--action", "delete", "--yes", "--record", record)
+    archive = tmp_path / "removed.jsonl.gz"
+    result = run("dedupe", grouped, *options, "--yes", "--archive", archive)
+    assert result.exit_code == 1
+    assert "2 of 4 documents" in result.stderr
+    result = run("dedupe", grouped, *options, "--yes", "--archive", archive, "--max-share", 0.5)
     assert result.exit_code == 0, result.output
     assert "2 documents deleted" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "d"]
-    kept = [json.loads(line) for line in record.read_text().splitlines()]
-    assert sorted((each["id"], each["canonical"], each["source"]["body"]) for each in kept) == [
-        (key, "a", TEXTS[key]) for key in ("b", "c")
+    assert {id_: source["body"] for id_, source in archived(archive).items()} == {key: TEXTS[key] for key in "bc"}
+
+
+def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
+    """Lines that no longer fit are kept, counted by kind, and the command exits 1."""
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    options = ("--verify", 0.5, "--max-share", 1, "--show", "body")
+    result = run("dedupe", grouped, "--plan", plan, *options)
+    assert result.exit_code == 0, result.output
+    assert f"{plan}: 2 documents of 4 would be removed, nothing changed" in result.stdout
+    [made] = lines(run("dedupe", grouped, "--plan", plan, *options, "--limit", 1, "--json"))
+    assert (made["count"], made["left_out"]) == (1, {"limit": 1})
+    assert run("dedupe", grouped, "--plan", plan, *options).exit_code == 0
+    server.request("POST", f"/{grouped}/_update/c?refresh=true", {"doc": {"body": "something else"}})
+    result = run("dedupe", "--apply", plan, "--archive", archive)
+    assert result.exit_code == 1
+    assert "changed 1" in result.stderr
+    assert f"1 document deleted, kept in {archive}" in result.stdout
+    assert sorted(read_all(server, grouped)) == ["a", "c", "d"]
+    records = [
+        json.loads(line) for line in run("dedupe", "--apply", plan, "--archive", archive, "--json").stdout.splitlines()
     ]
+    assert {each["id"]: (each["action"], each["kind"]) for each in records} == {
+        "b": ("deleted", None),
+        "c": ("kept", "changed"),
+    }
+    assert archived(archive).keys() == {"b"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("INDEX", "--action", "delete", "--yes"),
+        ("INDEX", "--archive", "ARCHIVE"),
+        ("INDEX", "--yes", "--archive", "ARCHIVE"),
+        ("INDEX", "--max-share", 1),
+        ("INDEX", "--plan", "PLAN", "--yes"),
+        ("INDEX", "--plan", "PLAN", "--archive", "ARCHIVE"),
+        ("INDEX", "--apply", "PLAN", "--archive", "ARCHIVE"),
+        ("--apply", "PLAN"),
+        ("--apply", "PLAN", "--archive", "ARCHIVE", "--max-share", 1),
+    ],
+)
+def test_options_of_dedupe_that_do_not_go_together(run, index, tmp_path, arguments):
+    """Nothing is asked of the server, and no file is made."""
+    names = {"INDEX": index, "PLAN": tmp_path / "plan", "ARCHIVE": tmp_path / "archive"}
+    result = run("dedupe", *(names.get(each, each) for each in arguments))
+    assert result.exit_code == 2, result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"no plan", b'{"format": "es-simhash-plan", "version": 9}\n{}\n'])
+def test_a_plan_that_cannot_be_used(run, tmp_path, data):
+    """One line that names the file."""
+    plan = tmp_path / "plan"
+    plan.write_bytes(data)
+    result = run("dedupe", "--apply", plan, "--archive", tmp_path / "archive")
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"error: {plan}")
+    assert not (tmp_path / "archive").exists()
 
 
 @pytest.mark.parametrize("command", [["reconcile"], ["groups"], ["pairs"], ["dedupe"], ["backfill", "-t", "body"]])

@@ -91,18 +91,19 @@ def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, s
     assert found["e"]["simhash"].get("duplicate_of") is None
 
 
-def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, simhash):
+def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, simhash, tmp_path):
     """The canonical of a group over two indices is the longest, whatever its field is called."""
     short, long = TEXT, f"{TEXT} {TEXT}"
     assert fingerprint(short) != fingerprint(long)
     for name, field, text in (("a", "body", short), ("b", "content", long)):
         simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
         list(simhash.ingest(f"{index}-{name}", [{"_id": name, field: text}], canonical="longest", max_distance=64))
-    records = list(simhash.dedupe(f"{index}-*", action="delete", dry_run=False))
+    options = {"archive": tmp_path / "removed.gz", "action": "delete", "dry_run": False, "max_share": 1.0}
+    records = list(simhash.dedupe(f"{index}-*", verify=0.1, **options))
     assert [(each.id, each.action, each.canonical) for each in records] == [("a", "deleted", "b")]
 
 
-def test_one_id_in_two_shards(server, index, simhash):
+def test_one_id_in_two_shards(server, index, simhash, tmp_path):
     """By custom routing: each is a document of its own to pairs, reconcile, groups and dedupe."""
     simhash.create_index(index, text_field="body", settings={"number_of_shards": 4, "number_of_replicas": 0})
     routes = [str(n) for n in range(8)]
@@ -119,7 +120,8 @@ def test_one_id_in_two_shards(server, index, simhash):
     assert simhash.reconcile(index).changed == 0
     [group] = simhash.groups(index)
     assert len(group.members) == every
-    records = list(simhash.dedupe(index, action="delete", dry_run=False))
+    options = {"archive": tmp_path / "removed.gz", "action": "delete", "dry_run": False, "max_share": 1.0}
+    records = list(simhash.dedupe(index, **options))
     assert [each.action for each in records] == ["deleted"] * copies
     answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
     assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]

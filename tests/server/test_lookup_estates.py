@@ -76,7 +76,7 @@ def test_texts_of_one_id_in_several_shards_are_verified_each(index, simhash, rou
     assert {each.routing: each.similarity for each in found} == {routed[0]: 0.0, routed[1]: 1.0, routed[2]: 0.0}
 
 
-def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, simhash, routed):
+def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, simhash, routed, tmp_path):
     """Each document is itself: in pairs, in groups, and where duplicates are deleted."""
     pairs = simhash.pairs(index, max_distance=2)
     assert sorted(sorted([each.routing, each.other_routing]) for each in pairs) == [
@@ -89,7 +89,8 @@ def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, 
     server.request("POST", f"/{index}/_refresh")
     [group] = simhash.groups(index)
     assert sorted(each.routing for each in group.members) == routed
-    deleted = list(simhash.dedupe(index, action="delete", dry_run=False))
+    options = {"action": "delete", "dry_run": False, "verify": 0.0, "max_share": 1.0}
+    deleted = list(simhash.dedupe(index, archive=tmp_path / "removed.gz", **options))
     assert [(each.id, each.action) for each in deleted] == [("7", "deleted")] * 2
     server.request("POST", f"/{index}/_refresh")
     left = [each.routing for each in simhash.find_near_dups(index, fingerprint=0)]

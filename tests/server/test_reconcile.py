@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, fingerprint
+from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint
+from es_simhash.flows.removal import apply
+from tests.server.removals import archived
 from tests.server.support import ONE_SHARD, expected_groups, numbered, read_all, send_lines, stored_groups, texts
 
 
@@ -106,21 +108,55 @@ def test_groups_collapse_and_aggregations(server, index, simhash):
     assert {bucket["key"]: bucket["doc_count"] for bucket in buckets} == {k: len(v) for k, v in expected.items()}
 
 
-def test_dedupe_shows_then_deletes(server, index, simhash):
-    """The canonicals stay, the records hold what is gone, and nothing is changed before it is asked for."""
+def test_dedupe_shows_then_deletes(server, index, simhash, tmp_path):
+    """The canonicals stay, the archive has what is gone, and nothing is changed before it is asked for."""
     fill(simhash, server, index, texts(100), on_duplicate=None)
     before = read_all(server, index)
     expected = expected_groups(before, 8)
     duplicates = {id_ for id_ in expected if expected[id_] != id_}
-    shown = list(simhash.dedupe(index, action="delete", max_distance=8))
+    shown = list(simhash.dedupe(index, action="delete", max_distance=8, verify=False))
+    assert {record.id: record.canonical for record in shown} == {id_: expected[id_] for id_ in duplicates}
     assert {record.action for record in shown} == {"would delete"}
     assert read_all(server, index) == before
-    records = list(simhash.dedupe(index, action="delete", dry_run=False, max_distance=8))
+    archive = tmp_path / "removed.gz"
+    options = {"action": "delete", "dry_run": False, "max_distance": 8, "verify": False, "max_share": 1.0}
+    for wrong in ({}, {"archive": archive, "dry_run": True}, {"archive": archive, "action": "tag"}):
+        with pytest.raises(InvalidInputError, match="archive"):
+            simhash.dedupe(index, **options | wrong)
+    with pytest.raises(GuardRailError):
+        list(simhash.dedupe(index, **options | {"max_share": 0.2, "archive": archive}))
+    assert read_all(server, index) == before
+    records = list(simhash.dedupe(index, archive=archive, **options))
     assert {record.id: record.canonical for record in records} == {id_: expected[id_] for id_ in duplicates}
     assert {record.action for record in records} == {"deleted"}
-    assert all(record.source == before[record.id] for record in records)
+    assert archived(archive) == {id_: before[id_] for id_ in duplicates}
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
     assert set(read_all(server, index)) == set(before) - duplicates
-    assert list(simhash.dedupe(index, action="delete", dry_run=False, max_distance=8)) == []
+    with pytest.raises(InvalidInputError, match="exists"):
+        list(simhash.dedupe(index, archive=archive, **options))
+    assert list(simhash.dedupe(index, archive=tmp_path / "next.gz", **options)) == []
+
+
+def test_a_dedupe_that_was_ended_goes_on(server, index, simhash, tmp_path, monkeypatch):
+    """By the plan beside its archive, whatever is asked for now; of another index it is refused."""
+    monkeypatch.setattr("es_simhash.flows.removal.apply.BATCH", 2)
+    fill(simhash, server, index, [texts(1)[0]] * 7, on_duplicate=None)
+    archive = tmp_path / "removed.gz"
+    real = apply.delete_documents
+    monkeypatch.setattr(apply, "delete_documents", lambda documents: (_ for _ in ()).throw(ConnectionError("gone")))
+    options = {"action": "delete", "dry_run": False, "archive": archive, "max_share": 1.0}
+    with pytest.raises(ConnectionError):
+        list(simhash.dedupe(index, **options))
+    assert {path.name for path in tmp_path.iterdir()} == {"removed.gz", "removed.gz.plan"}
+    monkeypatch.setattr(apply, "delete_documents", real)
+    simhash.create_index(f"{index}-other", text_field="body", settings=ONE_SHARD)
+    with pytest.raises(InvalidInputError, match="another index"):
+        list(simhash.dedupe(f"{index}-other", **options))
+    records = list(simhash.dedupe(index, **options | {"limit": 0}))
+    assert [record.action for record in records] == ["deleted"] * 6
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
+    assert len(archived(archive)) == 6
+    assert len(read_all(server, index)) == 1
 
 
 def test_dedupe_tags(server, index, simhash):

@@ -44,14 +44,20 @@ USES = {
     "pairs": ("grouped", "pairs INDEX"),
     "dedupe": ("grouped", "dedupe INDEX"),
     "dedupe --yes": ("grouped", "dedupe INDEX --yes"),
-    "dedupe --action delete --yes": ("grouped", "dedupe INDEX --action delete --yes"),
+    "dedupe --plan": ("grouped", "dedupe INDEX --plan PLAN --max-share 1"),
+    "dedupe --apply": ("planned", "dedupe --apply PLAN --archive ARCHIVE"),
+    "dedupe --action delete": ("grouped", "dedupe INDEX --action delete"),
+    "dedupe --action delete --yes": (
+        "grouped",
+        "dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1",
+    ),
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
     "reconcile --dry-run": ("grouped", "reconcile INDEX -d 12 --dry-run"),
     "ingest": ("grouped", "ingest INDEX -"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
-    "restore": ("grouped", "restore ARCHIVE"),
+    "restore": ("grouped", "restore REMOVED"),
     "remove": ("grouped", "remove INDEX --yes"),
 }
 WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "dashboards", "serve", "demo", "review", "history"}
@@ -118,11 +124,12 @@ def run(secured, index, monkeypatch, tmp_path):
     for name in ("PRODUCT", "API_KEY", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
-    words["ARCHIVE"] = str(tmp_path / "removed.jsonl.gz")
+    words |= {"PLAN": str(tmp_path / "plan.jsonl"), "ARCHIVE": str(tmp_path / "removed.jsonl.gz")}
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
     source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
-    with ArchiveWriter(words["ARCHIVE"], PLAN) as writer:
+    words["REMOVED"] = str(tmp_path / "before.jsonl.gz")
+    with ArchiveWriter(words["REMOVED"], PLAN) as writer:
         writer.append([Archived(index, "back", None, source, (index, "1", None), PLAN, "2026-01-01T00:00:00.000Z")])
 
     def run(line, name, password):
@@ -138,10 +145,13 @@ def prepare(secured, run, index, state):
     if state == "plain":
         ask(secured, "PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
         ask(secured, "PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    if state == "grouped":
+    if state in ("grouped", "planned"):
         made = run("ingest INDEX - --create -t body -d 12", *secured.login)
         assert made.exit_code == 0, made.output
         ask(secured, "POST", f"/{index}/_refresh")
+    if state == "planned":
+        made = run("dedupe INDEX --plan PLAN --max-share 1", *secured.login)
+        assert made.exit_code == 0, made.output
 
 
 @pytest.mark.parametrize("use", USES)

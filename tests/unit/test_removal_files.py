@@ -217,6 +217,12 @@ def test_an_archive_cut_at_every_byte(archive):
     for length in range(1, len(whole)):
         before = max(n for n, end in enumerate(members) if end <= length)
         archive.write_bytes(whole[:length])
+        if length < members[1]:
+            with pytest.raises(InvalidInputError, match="is not an archive"):
+                check_archive(archive, allow_cut=True)
+            with ArchiveWriter(archive, PLAN) as writer:
+                writer.append([archived(9)])
+            continue
         if length not in members:
             with pytest.raises(InvalidInputError, match=f"cut short after line {lines[before]}"):
                 check_archive(archive)
@@ -239,7 +245,7 @@ def test_zeros_at_the_end_are_a_cut(archive):
 
 
 @pytest.mark.parametrize(
-    "data", [b"hello\n", b"hello, this is a text of more than twenty bytes\n" * 9, b"\x1f\x8b hello" * 9]
+    "data", [b"hello\n", b"hello, this is a text of more than twenty bytes\n" * 9, b"\x1f\x8b hello" * 9, b"\x01"]
 )
 def test_what_is_no_archive(tmp_path, data):
     """It is refused and stays as it is."""

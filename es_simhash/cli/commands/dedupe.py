@@ -1,14 +1,14 @@
 """
-``es-simhash dedupe``: duplicates shown, tagged or deleted.
+``es-simhash dedupe``: duplicates shown, tagged, or removed by a plan and into an archive.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
-from typing import IO, Any
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import click
 
@@ -18,38 +18,58 @@ from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.flows.grouping.dedupe import Action, Deduped
+from es_simhash.flows.removal.dedupe import Action
+from es_simhash.flows.removal.records import Deduped
+from es_simhash.removal.plan_file import read_plan
 
 _DONE = {"tag": "tagged", "delete": "deleted"}
+_LEFT_OUT = {
+    "not_similar": "with a text that is not similar enough",
+    "unreadable": "with a text that could not be read",
+    "changed": "changed or deleted meanwhile",
+    "stale": "with a fingerprint that is not that of the present text",
+    "filtered": "left out by the filter",
+    "limit": "beyond the limit",
+}
 
 EXAMPLES = [
-    "es-simhash dedupe news --action delete",
-    "es-simhash dedupe news --action delete --yes --record deleted.jsonl",
+    "es-simhash dedupe news --plan removal.jsonl",
+    "es-simhash dedupe news --plan removal.jsonl --preset near --protect source --show title",
+    "es-simhash dedupe --apply removal.jsonl --archive removed.jsonl.gz",
+    "es-simhash dedupe news --action delete --yes --archive removed.jsonl.gz",
     "es-simhash dedupe news --max-distance 8 --yes",
 ]
 
 
 @click.command(cls=Manual, examples=EXAMPLES)
-@click.argument("index")
+@click.argument("index", required=False)
 @click.option(
     "--action",
     type=click.Choice(["tag", "delete"]),
-    default="tag",
-    show_default=True,
-    help="What to do with a duplicate.",
+    help="What to do with a duplicate. Default: delete with --plan, else tag.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command only shows what it would do.")
-@options.report_file(
-    "--record", help="Write a record of each duplicate as JSON Lines; that of a deleted one has its source."
+@click.option("--plan", metavar="FILE", type=click.Path(dir_okay=False), help="Write a plan of removal to this file.")
+@click.option("--apply", metavar="FILE", type=click.Path(dir_okay=False), help="Remove what this plan names.")
+@click.option(
+    "--archive",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Keep each document in this file before it is deleted: gzip, JSON Lines.",
 )
+@removal_option
 @grouping_option
 @options.target
 @options.as_json
 def command(
-    index: str,
-    action: Action,
-    record: IO[str] | None,
+    index: str | None,
+    action: Action | None,
+    plan: str | None,
+    apply: str | None,
+    archive: str | None,
+    removal: dict[str, Any],
     grouping: dict[str, Any],
     target: Target,
     *,
@@ -57,39 +77,117 @@ def command(
     as_json: bool,
 ) -> int:
     """
-    Show which documents of INDEX are duplicates, and of what; with --yes tag or delete them.
+    Show which documents of INDEX are duplicates, and of what; tag them, or remove them.
 
-    The canonical document of each group stays. A document is deleted only if it and its canonical have not changed
-    since they were compared.
+    With --plan nothing is changed: the plan is a file to look at (es-simhash review) and then to apply. With --apply
+    INDEX is left out, because the plan names it. A document is deleted only after it was archived, and only if it and
+    its canonical, which stays, have not changed since their texts were compared. es-simhash restore undoes it. A
+    command that was killed goes on when it is given again.
     """
+    asked = {name: value for name, value in {**removal, **grouping}.items() if value is not None and value != ()}
+    if apply is not None:
+        if archive is None or index or plan or yes or action or asked:
+            raise click.UsageError("give --apply FILE and --archive FILE, and nothing else: the plan says the rest")
+        return _apply(apply, archive, target, as_json=as_json)
+    if index is None:
+        raise click.UsageError("Missing argument 'INDEX'.")
+    if plan is not None:
+        if archive is not None or yes or action == "tag":
+            raise click.UsageError("--plan only makes a plan: give --archive with --apply")
+        return _plan(index, plan, asked, target, as_json=as_json)
+    action = action or "tag"
+    if action == "delete" and yes and archive is None:
+        raise click.UsageError("--action delete --yes needs --archive FILE, where deleted documents are kept")
+    if archive is not None and not (action == "delete" and yes):
+        raise click.UsageError("--archive needs --apply FILE, or --action delete --yes")
+    if action == "tag" and (given := [name for name, value in removal.items() if value is not None and value != ()]):
+        raise click.UsageError(f"--{given[0].replace('_', '-')} needs --plan FILE or --action delete")
     with connect(target, index) as connection:
-        records = connection.simhash.dedupe(index, action=action, dry_run=not yes, **grouping)
-        counts: Counter[str] = Counter()
+        records = connection.simhash.dedupe(index, action=action, dry_run=not yes, archive=archive, **asked)
+        counts = _Counts()
         with closing(records), say_if_stopped(lambda: _done(counts, action, yes=yes)):
-            _show(records, record, counts, as_json=as_json)
+            _show(records, counts, as_json=as_json)
     if not as_json:
-        hint = "" if yes or not counts else "; pass --yes to do it"
+        hint = "" if yes or not counts.total else _hint(index, action)
         print_line(_done(counts, action, yes=yes) + hint)
-    return 1 if counts["kept"] else 0
+    return counts.exit_code
 
 
-def _done(counts: Counter[str], action: Action, *, yes: bool) -> str:
-    total = counts.total()
+@dataclass(slots=True)
+class _Counts:
+    """How many lines were shown, and how many of them were not carried out, by kind."""
+
+    total: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def done(self) -> int:
+        return self.total - self.kinds.total()
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.kinds else 0
+
+
+def _done(counts: _Counts, action: Action, *, yes: bool) -> str:
     if yes:
-        return f"{count(total - counts['kept'], 'document')} {_DONE[action]}"
-    return f"{count(total, 'duplicate')} found, nothing changed"
+        return f"{count(counts.done, 'document')} {_DONE[action]}"
+    return f"{count(counts.total, 'duplicate')} found, nothing changed"
 
 
-def _show(records: Iterable[Deduped], file: IO[str] | None, counts: Counter[str], *, as_json: bool) -> None:
-    """Print each record, write it to *file*, and count its action."""
+def _hint(index: str, action: Action) -> str:
+    return "; pass --yes to do it" if action == "tag" else f"; next: es-simhash dedupe {index} --plan FILE"
+
+
+def _plan(index: str, path: str, asked: dict[str, Any], target: Target, *, as_json: bool) -> int:
+    with connect(target, index) as connection:
+        made = connection.simhash.plan_removal(index, path, **asked)
+    if as_json:
+        print_json(asdict(made))
+        return 0
+    print_line(f"{path}: {count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
+    for kind, number in made.left_out.items():
+        print_line(f"left out: {number:,} {_LEFT_OUT[kind]}")
+    print_line(f"look at it: es-simhash review {path}")
+    return 0
+
+
+def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
+    names = sorted(read_plan(path).header.index_uuids)
+    counts = _Counts()
+
+    def done() -> str:
+        return f"{count(counts.done, 'document')} deleted, kept in {archive}"
+
+    with (
+        connect(target, names[0]) as connection,
+        closing(connection.simhash.apply_removal(path, archive=archive)) as records,
+        say_if_stopped(done),
+    ):
+        _show(records, counts, as_json=as_json)
+    if not as_json:
+        print_line(done())
+    return counts.exit_code
+
+
+def _show(records: Iterable[Deduped], counts: _Counts, *, as_json: bool) -> None:
+    """Print and count each record."""
+    kinds = counts.kinds
     for each in records:
-        counts[each.action] += 1
-        if file is not None:
-            file.write(json.dumps(each.to_dict(), ensure_ascii=False) + "\n")
-            file.flush()
+        counts.total += 1
         if as_json:
             print_json(each.to_dict())
         else:
-            print_line(f"{each.action}  {each.id}  duplicate of {each.canonical}, distance {each.distance}")
-        if each.action == "kept" and counts["kept"] <= SHOWN_FAILURES:
-            error(f"{each.index}/{each.id} was kept: {each.reason}")
+            print_line(_line(each))
+        if each.kind is not None:
+            kinds[each.kind] += 1
+            if kinds.total() <= SHOWN_FAILURES:
+                error(f"{each.index}/{each.id} was {each.action}: {each.reason}")
+    if kinds:
+        by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
+        error(f"{count(kinds.total(), 'line')} not carried out ({by_kind}): plan again for what is left")
+
+
+def _line(each: Deduped) -> str:
+    similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"
+    return f"{each.action}  {each.id}  duplicate of {each.canonical}, distance {each.distance}{similarity}"

@@ -17,7 +17,6 @@ from es_simhash.flows.resolve import read_index_settings
 from es_simhash.index.meta import text_fields_of
 
 if TYPE_CHECKING:
-    from es_simhash.flows.grouping.dedupe import Action, Deduped
     from es_simhash.flows.grouping.groups import Group
     from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
     from es_simhash.flows.grouping.pairs import Pair
@@ -319,51 +318,3 @@ class AsyncGroupingMethods(AsyncBase):
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
         return self._stream(pairs(self._context, index, against, request))
-
-    def dedupe(
-        self,
-        index: Index,
-        *,
-        action: Action = "tag",
-        dry_run: bool = True,
-        preset: str | Preset | None = None,
-        verify: Verified | None = None,
-        max_distance: int | None = None,
-        rule: Rule | None = None,
-        canonical: Canonical | None = None,
-        per: str | Literal[False] | None = None,
-        within: tuple[str, str] | Literal[False] | None = None,
-    ) -> AsyncGenerator[Deduped, None]:
-        """
-        Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
-
-        The canonical of each group stays. A document is deleted only if it and its canonical are still as they were
-        when they were compared; its record holds its source.
-
-        Args:
-            index:
-                Name, list of names, alias or data stream.
-            action:
-                ``"tag"``, as :meth:`reconcile`, or ``"delete"``.
-            dry_run:
-                Change nothing, and yield what would be done.
-            preset:
-                As for :meth:`reconcile`.
-            verify:
-                As for :meth:`reconcile`.
-            max_distance:
-                As for :meth:`reconcile`.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
-        """
-        from es_simhash.flows.grouping.dedupe import dedupe
-        from es_simhash.index.grouping.rule import GroupingRequest
-
-        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
-        return self._stream(dedupe(self._context, index, action, request, dry_run=dry_run))

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
+    from es_simhash.flows.removal.dedupe import Action
     from es_simhash.flows.removal.records import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
-    from es_simhash.index.grouping.rule import Rule
+    from es_simhash.index.grouping.order import Canonical
+    from es_simhash.index.grouping.rule import Rule, Verified
+    from es_simhash.index.presets import Preset
 
 __all__ = ["AsyncRemovalMethods"]
 
@@ -31,11 +34,13 @@ class AsyncRemovalMethods(AsyncBase):
         index: Index,
         path: str | os.PathLike[str],
         *,
-        preset: str | None = None,
-        verify: bool | float | None = None,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
-        canonical: str | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
         filter: Filter = None,
         min_similarity: float | None = None,
         limit: int | None = None,
@@ -68,6 +73,10 @@ class AsyncRemovalMethods(AsyncBase):
                 As for :meth:`reconcile`.
             canonical:
                 As for :meth:`reconcile`.
+            per:
+                As for :meth:`reconcile`.
+            within:
+                As for :meth:`reconcile`.
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
@@ -89,8 +98,9 @@ class AsyncRemovalMethods(AsyncBase):
             InvalidInputError: If an argument cannot be used, or the text field is not known.
         """
         from es_simhash.flows.removal.plan import PlanOptions, plan_removal
-        from es_simhash.flows.removal.request import removal_request
+        from es_simhash.index.grouping.rule import GroupingRequest
 
+        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
             verify=verify,
             filter=filter,
@@ -101,7 +111,6 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        request, options = removal_request(options, preset, max_distance=max_distance, rule=rule, canonical=canonical)
         return await self._run(plan_removal(self._context, index, path, request, options))
 
     def apply_removal(
@@ -127,6 +136,95 @@ class AsyncRemovalMethods(AsyncBase):
         from es_simhash.flows.removal.apply import apply_removal
 
         return self._stream(apply_removal(path, archive))
+
+    def dedupe(
+        self,
+        index: Index,
+        *,
+        action: Action = "tag",
+        dry_run: bool = True,
+        archive: str | os.PathLike[str] | None = None,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
+        filter: Filter = None,
+        min_similarity: float | None = None,
+        limit: int | None = None,
+        max_share: float = 0.2,
+        protect: str | None = None,
+        show: Sequence[str] = (),
+    ) -> AsyncGenerator[Deduped, None]:
+        """
+        Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
+
+        The canonical of each group stays. Deleting is :meth:`plan_removal` and :meth:`apply_removal` in one: the plan
+        is a file beside the archive, and is deleted when all is done. A run that was ended or killed goes on when it is
+        given the same archive; then its plan is applied, whatever the other arguments are now.
+
+        Args:
+            index:
+                Name, list of names, alias or data stream.
+            action:
+                ``"tag"``, as :meth:`reconcile`, or ``"delete"``.
+            dry_run:
+                Change nothing, and yield what would be done; the guard rails are left out.
+            archive:
+                File that keeps the documents; needed to delete, and of no use else.
+            preset:
+                As for :meth:`reconcile`.
+            verify:
+                As for :meth:`reconcile`; for ``"delete"`` as for :meth:`plan_removal`.
+            max_distance:
+                As for :meth:`reconcile`.
+            rule:
+                As for :meth:`reconcile`.
+            canonical:
+                As for :meth:`reconcile`.
+            per:
+                As for :meth:`reconcile`.
+            within:
+                As for :meth:`reconcile`.
+            filter:
+                For ``"delete"``, as for :meth:`plan_removal`; so are the arguments after it.
+            min_similarity:
+                As for :meth:`plan_removal`.
+            limit:
+                As for :meth:`plan_removal`.
+            max_share:
+                As for :meth:`plan_removal`.
+            protect:
+                As for :meth:`plan_removal`.
+            show:
+                As for :meth:`plan_removal`.
+
+        Raises:
+            InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
+            GuardRailError: If more would be deleted than *max_share*.
+        """
+        from es_simhash.flows.removal.dedupe import check_action, delete_duplicates, show_duplicates, tag_duplicates
+        from es_simhash.flows.removal.plan import PlanOptions
+        from es_simhash.index.grouping.rule import GroupingRequest
+
+        check_action(action, archive, dry_run=dry_run)
+        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
+        if action == "tag":
+            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
+        options = PlanOptions(
+            verify=verify,
+            filter=filter,
+            min_similarity=min_similarity,
+            limit=limit,
+            max_share=max_share,
+            protect=protect,
+            show=show,
+        )
+        if archive is None:
+            return self._stream(show_duplicates(self._context, index, request, options))
+        return self._stream(delete_duplicates(self._context, index, request, options, archive))
 
     def restore(
         self,

@@ -1,3 +1,3 @@
 """
-Writing and reading groups: ingest with a decision for each document, reconcile, groups, pairs, dedupe.
+Writing and reading groups: ingest with a decision for each document, reconcile, groups, pairs.
 """

@@ -1,3 +1,3 @@
 """
-Removing duplicates on a server: plan, apply, restore. The formats of the files are in ``es_simhash.removal``.
+Removing duplicates on a server: plan, apply, dedupe, restore. The formats of the files are in ``es_simhash.removal``.
 """

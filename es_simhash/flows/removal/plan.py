@@ -26,7 +26,7 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.grouping.rule import DEFAULT_SIMILARITY, Grouping, GroupingRequest
 from es_simhash.index.query import check_filter
 from es_simhash.index.rescore import document_key
 from es_simhash.index.similarity import check_bound
@@ -44,7 +44,6 @@ __all__ = ["PlanOptions", "plan_removal"]
 
 BATCH = 500
 PAGE = 1_000
-DEFAULT_SIMILARITY = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +87,8 @@ class PlanOptions:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
         if self.verify is False:
             return None
-        recorded: float | None = getattr(grouping, "similarity", None)
-        if self.verify is None or self.verify is True:
-            asked = DEFAULT_SIMILARITY if recorded is None else recorded
-        else:
-            asked = float(self.verify)
-        return max(asked, self.min_similarity or 0.0)
+        similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
+        return max(similarity, self.min_similarity or 0.0)
 
 
 @reads_primaries

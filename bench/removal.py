@@ -1,0 +1,90 @@
+"""
+A removal that compares texts against one by bits alone: documents planned and deleted a second, in turns in one run.
+
+    python bench/removal.py --product opensearch --documents 10000 --rounds 5 --texts reuters21578
+
+Each document stands twice in the index, the second time with another punctuation mark, so half of them are removed.
+With --url a running server is used, else one is started. Prints JSON: the medians, and the median ratio of a round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from dedup import connect, read_texts
+
+from es_simhash import SimHashClient
+from es_simhash.servers import embedded_server
+
+
+def fill(client: Any, helpers: Any, simhash: SimHashClient, index: str, texts: list[str]) -> None:
+    """Make *index* anew, with two documents for each text."""
+    client.indices.delete(index=index, ignore_unavailable=True)
+    simhash.create_index(index, text_field="body", settings={"number_of_shards": 2, "number_of_replicas": 0})
+    halves = (("a", "."), ("b", "!"))
+    actions = ({"_id": f"{half}{n}", "body": text + end} for half, end in halves for n, text in enumerate(texts))
+    for _ in helpers.parallel_bulk(client, simhash.with_fingerprints(index, actions), index=index, chunk_size=1_000):
+        pass
+    client.indices.refresh(index=index)
+
+
+def measure(simhash: SimHashClient, index: str, folder: Path, **options: Any) -> dict[str, float]:
+    """Return how many documents a second were planned, and deleted."""
+    plan, archive = folder / "plan.jsonl", folder / "removed.gz"
+    archive.unlink(missing_ok=True)
+    started = time.perf_counter()
+    made = simhash.plan_removal(index, plan, max_share=1.0, **options)
+    planned = time.perf_counter()
+    deleted = sum(record.action == "deleted" for record in simhash.apply_removal(plan, archive=archive))
+    ended = time.perf_counter()
+    assert deleted == made.count > 0
+    seconds = {"plan": planned - started, "apply": ended - planned, "both": ended - started}
+    return {step: deleted / taken for step, taken in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--product", choices=["opensearch", "elasticsearch"], default="opensearch")
+    parser.add_argument("--url")
+    parser.add_argument("--documents", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", default="reuters21578")
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    options = parser.parse_args()
+    texts = read_texts(options.data, options.texts, options.documents // 2)
+    ways = {"verified": {"verify": 0.8}, "by_bits": {"verify": False}}
+    rounds: list[dict[str, dict[str, float]]] = []
+    running = nullcontext() if options.url else embedded_server(options.product, heap="1g")
+    with running as server, tempfile.TemporaryDirectory() as folder:
+        client, helpers = connect(options.product, options.url or server.url)
+        simhash = SimHashClient(client)
+        try:
+            for number in range(options.rounds):
+                found = {}
+                for name in sorted(ways, reverse=bool(number % 2)):
+                    fill(client, helpers, simhash, "bench-removal", texts)
+                    found[name] = measure(simhash, "bench-removal", Path(folder), **ways[name])
+                rounds.append(found)
+        finally:
+            client.indices.delete(index="bench-removal", ignore_unavailable=True)
+            client.close()
+    report: dict[str, Any] = {"documents": 2 * len(texts), "texts": options.texts, "product": options.product}
+    for name in ways:
+        for step in ("plan", "apply", "both"):
+            rates = [each[name][step] for each in rounds]
+            report[f"{name}_{step}_per_second"] = round(statistics.median(rates))
+    ratios = [each["verified"]["both"] / each["by_bits"]["both"] for each in rounds]
+    report["verified_to_by_bits"] = [round(each, 3) for each in sorted(ratios)]
+    report["median_ratio"] = round(statistics.median(ratios), 3)
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
