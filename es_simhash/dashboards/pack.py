@@ -10,7 +10,7 @@ from typing import Any
 from es_simhash.dashboards import charts, group_charts
 from es_simhash.dashboards.lens import lens_panels
 from es_simhash.dashboards.requests import exists, missing
-from es_simhash.dashboards.saved import Panel, dashboard, filter_of, index_pattern, search, visualization
+from es_simhash.dashboards.saved import ALL_TIME, Panel, dashboard, filter_of, index_pattern, search, visualization
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.words import about_group, about_numbers
 from es_simhash.errors import InvalidInputError, shorten
@@ -83,6 +83,7 @@ def build_dashboards(
             (5, [Panel(panels["about_group"], "About this page")]),
             (30, [Panel(searches["group"], "Documents of the group")]),
         ],
+        time=ALL_TIME,
     )
     overview = dashboard(
         subject,
@@ -90,6 +91,8 @@ def build_dashboards(
         _title(subject),
         "How many documents are near-duplicates, of which source, in which groups.",
         rows=_rows(panels, searches),
+        # The products' own choice, the last 15 minutes, is empty for most archives of texts.
+        time=("now-1y", "now"),
     )
     return [pattern, *searches.values(), *panels.values(), group, overview]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from es_simhash.dashboards.subject import Subject
 
-__all__ = ["Panel", "dashboard", "filter_of", "group_link", "index_pattern", "search", "visualization"]
+__all__ = ["ALL_TIME", "Panel", "dashboard", "filter_of", "group_link", "index_pattern", "search", "visualization"]
 
 # Migrations of both products compare the version of a panel, so it must have one. The form of a panel has not changed
 # since this one.
@@ -23,6 +23,9 @@ _PANEL_VERSION = "7.9.3"
 
 COLUMNS = 48
 """Width of a dashboard; panels are placed by it."""
+
+ALL_TIME = ("1970-01-01T00:00:00.000Z", "now+10y")
+"""A range of time for the documents of one group: they may be years apart."""
 
 _INDEX_REFERENCE = "kibanaSavedObjectMeta.searchSourceJSON.index"
 
@@ -59,14 +62,15 @@ def group_link(subject: Subject, field: str, value: str) -> str:
     """
     Return the address of the dashboard *one group*, with a filter: *field* has *value*.
 
-    It begins with ``../app``: that is right below any base path and in any space. The whole of time is chosen, since
-    the documents of a group may be years apart. *value* is put into quotes as it is, so a ``'`` or ``!`` in it ends
-    the address early; the products write all other characters as escapes.
+    It begins with ``../app``: that is right below any base path and in any space. All of time is chosen. *value* is
+    put into quotes as it is, so a ``'`` or ``!`` in it ends the address early; the products write all other characters
+    as escapes.
     """
     where = f"index:'{subject.id_of('index-pattern')}',key:'{field}',params:(query:'{value}')"
     meta = f"alias:!n,disabled:!f,negate:!f,type:phrase,{where}"
     found = f"(meta:({meta}),query:(match_phrase:('{field}':'{value}')))"
-    time = "time:(from:'1970-01-01T00:00:00.000Z',to:now%2B10y)"
+    begin, end = ALL_TIME
+    time = f"time:(from:'{begin}',to:{end.replace('+', '%2B')})"
     return f"../app/dashboards#/view/{subject.id_of('group')}?_g=({time})&_a=(filters:!({found}))"
 
 
@@ -170,10 +174,18 @@ class Panel:
 
 
 def dashboard(
-    subject: Subject, kind: str, title: str, description: str, *, rows: Sequence[tuple[int, Sequence[Panel]]]
+    subject: Subject,
+    kind: str,
+    title: str,
+    description: str,
+    *,
+    rows: Sequence[tuple[int, Sequence[Panel]]],
+    time: tuple[str, str],
 ) -> dict[str, Any]:
     """
-    Return a dashboard of *rows*: for each its height, and its panels from left to right.
+    Return a dashboard of *rows*, which opens with the range of *time*.
+
+    A row is its height, and its panels from left to right. Where the subject has no time field, time is left alone.
     """
     panels: list[dict[str, Any]] = []
     references: list[dict[str, Any]] = []
@@ -210,8 +222,7 @@ def dashboard(
         "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(_source())},
     }
     if subject.time_field:
-        # The products' own choice, the last 15 minutes, is empty for most archives of texts.
-        attributes |= {"timeFrom": "now-1y", "timeTo": "now"}
+        attributes |= {"timeFrom": time[0], "timeTo": time[1]}
     return _saved("dashboard", subject.id_of(kind), attributes, references)
 
 

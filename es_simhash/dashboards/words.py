@@ -4,6 +4,8 @@ The texts of a pack that are longer than a title: what the numbers mean, and wha
 
 from __future__ import annotations
 
+import shlex
+
 from es_simhash.dashboards.subject import Subject
 
 __all__ = ["about_group", "about_numbers"]
@@ -21,6 +23,7 @@ def about_numbers(subject: Subject) -> str:
             ("without", "Without fingerprint"),
         )
     )
+    index = shlex.quote(subject.index)
     hidden = (
         "\n\nDocuments without the field "
         f"`{subject.time_field}` are in no range of time, so this dashboard does not count them."
@@ -34,7 +37,8 @@ Two documents are *near-duplicates* when the fingerprints of their texts differ 
 that belong together are a *group*. One document, the *canonical*, stands for the group; the others are its \
 *duplicates*.
 
-- **Distance**: bits that differ from the canonical. 0: the same words. The more words differ, the larger it is.
+- **Distance**: bits that differ from the canonical. 0: almost always the same words. It grows with the \
+number of words that differ.
 - **Groups with duplicates**: counted approximately above 40,000 groups.
 - **Hot blocks**: 16 bits of the fingerprint that many documents have in common. A lookup reads all of these \
 documents. Many duplicates there are normal. Many *other* documents there make lookups slow: often they have the \
@@ -42,8 +46,8 @@ same words in every text, such as a notice.{hidden}
 
 **What to do**
 
-- *Without fingerprint*: run `es-simhash backfill INDEX`. Documents without words have none.
-- *Not grouped yet*: run `es-simhash reconcile INDEX`.
+- *Without fingerprint*: run `es-simhash backfill {index}`. Documents without words have none.
+- *Not grouped yet*: run `es-simhash reconcile {index}`.
 - A group that is too large, or does not belong together: open it and read. Then group again with a smaller distance.
 - One source with a large share: it often sends the same text again. Ingest it with `--on-duplicate skip`.
 

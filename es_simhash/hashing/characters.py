@@ -27,6 +27,7 @@ __all__ = [
     "COMBINES",
     "DROPPED",
     "EXPANDS",
+    "PIECE",
     "SEPARATOR",
     "TABLE_FILE",
     "UNASSIGNED",
@@ -59,8 +60,10 @@ EXPANDS = 0x11_0002
 UNCHANGED = 0x11_0003
 """In the file only: the character stays as it is."""
 
-# A long text is normalised in pieces of so many characters.
-_PIECE = 1 << 20
+PIECE = 1 << 20
+"""
+A long text is normalised in pieces of so many characters.
+"""
 
 _LARGEST_CODE = 0x10FFFF
 
@@ -133,7 +136,7 @@ def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[NDArray[
     return np.concatenate(parts), lengths
 
 
-def normalise_text(text: str) -> str:
+def normalise_text(text: str, *, piece: int = PIECE) -> str:
     """
     Return *text* normalised, words kept apart by single spaces or more; in bounded memory beside the two strings.
 
@@ -141,7 +144,7 @@ def normalise_text(text: str) -> str:
         >>> normalise_text("Ｈello, Wörld!").split()
         ['hello', 'wörld']
     """
-    return "".join(map(_to_text, split_long(text)))
+    return "".join(map(_to_text, split_long(text, piece=piece)))
 
 
 def normalise_texts(texts: Sequence[str]) -> list[str]:
@@ -154,7 +157,7 @@ def normalise_texts(texts: Sequence[str]) -> list[str]:
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
 
 
-def split_long(text: str) -> Iterator[NDArray[np.uint32]]:
+def split_long(text: str, *, piece: int = PIECE) -> Iterator[NDArray[np.uint32]]:
     """
     Yield what :func:`normalise_codes` makes of *text*, piece by piece.
 
@@ -162,8 +165,8 @@ def split_long(text: str) -> Iterator[NDArray[np.uint32]]:
     is never cut here.
     """
     carried = np.empty(0, np.uint32)
-    for start in range(0, len(text), _PIECE):
-        codes = np.concatenate([carried, to_codes(text[start : start + _PIECE])])
+    for start in range(0, len(text), piece):
+        codes = np.concatenate([carried, to_codes(text[start : start + piece])])
         codes = codes[character_entries(codes) != UNASSIGNED]
         safe = np.flatnonzero(character_entries(codes) != COMBINES)
         cut = int(safe[-1]) if safe.size else 0

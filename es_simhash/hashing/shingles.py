@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from es_simhash.hashing import kernels
-from es_simhash.hashing.characters import SEPARATOR, normalise_batch, split_long
+from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, split_long
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import bytes_hasher
 from es_simhash.hashing.scheme import Scheme
@@ -53,15 +53,34 @@ def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.uint64]
     return fingerprints, known
 
 
-def fold_long_text(text: str, scheme: Scheme) -> int | None:
+def fold_long_text(
+    text: str,
+    scheme: Scheme,
+    *,
+    piece: int = PIECE,
+    table_limit: int = _TABLE_LIMIT,
+    pending_limit: int = _PENDING_LIMIT,
+) -> int | None:
     """
     Return the fingerprint of a text too long to be worked on at once, or ``None`` if it has no features.
 
     Distinct shingles are counted in a table. When it grows too large, the hashes in the upper half of its range are
     left for another pass over the text; so memory depends on the table's limit and not on the text.
+
+    Args:
+        text:
+            The text.
+        scheme:
+            Its scheme.
+        piece:
+            Characters that are normalised at once.
+        table_limit:
+            Most hashes in the table.
+        pending_limit:
+            Hashes that are collected before they go into the table.
     """
-    pieces = [piece for part in split_long(text) if (piece := _piece(part)).size]
-    length = sum(piece.size for piece in pieces)
+    pieces = [codes for part in split_long(text, piece=piece) if (codes := _piece(part)).size]
+    length = sum(codes.size for codes in pieces)
     if not length:
         return None
     size = scheme.parameters["size"]
@@ -71,15 +90,15 @@ def fold_long_text(text: str, scheme: Scheme) -> int | None:
     ranges = [(0, 1 << 64)]
     while ranges:
         first, end = ranges.pop()
-        table = _Table(first, end)
+        table = _Table(first, end, table_limit, pending_limit)
         for hashes in _hash_pieces(pieces, scheme):
             table.add(hashes)
         hashes, counts = table.finish()
         if table.end < end:
             ranges.append((table.end, end))
         weights = _weights(counts, scheme.parameters["weighting"])
-        for at in range(0, hashes.size, _PENDING_LIMIT):
-            part = slice(at, at + _PENDING_LIMIT)
+        for at in range(0, hashes.size, pending_limit):
+            part = slice(at, at + pending_limit)
             sums += kernels.mixed_sums(hashes[part], weights[part], kernels.single_start())
             total += int(weights[part].sum())
     return int(kernels.signs(sums, np.array([total], np.uint64))[0])
@@ -90,8 +109,9 @@ class _Table:
     Distinct hashes from *first* up to *end* with their counts; *end* comes down when there are too many.
     """
 
-    def __init__(self, first: int, end: int) -> None:
+    def __init__(self, first: int, end: int, limit: int, pending_limit: int) -> None:
         self.first, self.end = first, end
+        self._limit, self._pending_limit = limit, pending_limit
         self._hashes = np.empty(0, np.uint64)
         self._counts = np.empty(0, np.uint64)
         self._pending: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
@@ -109,7 +129,7 @@ class _Table:
         distinct, counts, _ = _count_equal(found, kernels.single_start())
         self._pending.append((distinct, counts))
         self._waiting += distinct.size
-        if self._waiting > _PENDING_LIMIT:
+        if self._waiting > self._pending_limit:
             self._merge()
 
     def finish(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -128,7 +148,7 @@ class _Table:
             hashes, counts = hashes[order], counts[order]
             heads = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
             self._hashes, self._counts = hashes[heads], np.add.reduceat(counts, heads)
-        while self._hashes.size > _TABLE_LIMIT:
+        while self._hashes.size > self._limit:
             self.end = (self.first + self.end) // 2
             kept = int(np.searchsorted(self._hashes, np.uint64(self.end)))
             self._hashes, self._counts = self._hashes[:kept].copy(), self._counts[:kept].copy()

@@ -23,10 +23,20 @@ if TYPE_CHECKING:
 
     Shingles = NDArray[np.uint64]
 
-__all__ = ["Similarity", "check_bound", "compare_pairs", "compare_shingles", "compare_texts", "shingle_set"]
+__all__ = [
+    "Similarity",
+    "check_bound",
+    "compare_pairs",
+    "compare_shingles",
+    "compare_texts",
+    "shingle_set",
+    "shingle_sets",
+]
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15
+# Texts are cut together up to so many characters.
+_BATCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +71,18 @@ def check_bound(bound: Any, *, name: str = "verify") -> float:
     return float(bound)
 
 
-def shingle_set(text: str) -> Shingles:
+def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
     """
     Return the distinct shingles of *text* as sorted 64-bit hashes; empty for a text without words.
 
     A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a
     hash is below one in a million even for texts of a million words.
+
+    Args:
+        text:
+            The text.
+        piece:
+            Characters that are normalised at once; by default 1,048,576.
 
     Raises:
         TypeError: If *text* is not a string.
@@ -75,44 +91,123 @@ def shingle_set(text: str) -> Shingles:
 
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-    hashes, counts = _hash_words(text)
+    hashes, counts = _hash_words(text, piece)
     if not hashes.size:
         return hashes
-    ends = np.cumsum(counts)
-    # The first word whose end lies a shingle's length beyond each start; a start without one begins no shingle.
-    lengths = np.searchsorted(ends, ends - counts + _SHINGLE) - np.arange(hashes.size) + 1
-    starts = np.flatnonzero(np.arange(hashes.size) + lengths <= hashes.size)
+    starts, lengths = _runs(counts, hashes.size)
     if not starts.size:
         return _mix(hashes, np.zeros(1, np.intp), np.array([hashes.size]))
-    found = _mix(hashes, starts, lengths[starts])
-    found.sort()
-    return found[np.concatenate(([True], found[1:] != found[:-1]))]
+    return _distinct(_mix(hashes, starts, lengths))
 
 
-def _hash_words(text: str) -> tuple[Shingles, NDArray[np.intp]]:
+def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
+    """
+    Return :func:`shingle_set` of each text: several times faster for many texts of ordinary length.
+
+    Memory: some 60 bytes for each character of about a million characters at a time.
+    """
+    found: list[Shingles] = []
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
+        if batch and size + len(text) > _BATCH:
+            found += _shingle_batch(batch)
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    return found + (_shingle_batch(batch) if batch else [])
+
+
+def _shingle_batch(texts: Sequence[str]) -> list[Shingles]:
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.hashing.characters import SEPARATOR, normalise_batch  # noqa: PLC0415
+    from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
+
+    if len(texts) == 1:
+        return [shingle_set(texts[0])]
+    codes, sizes = normalise_batch(texts, separators=True)
+    # A separator after each text, so that no word begins in one and ends in the next.
+    codes = np.insert(codes, np.cumsum(sizes), SEPARATOR)
+    hashes, counts, places = _hash_piece(codes, is_unspaced(codes))
+    if not hashes.size:
+        return [hashes] * len(texts)
+    ends = np.searchsorted(places, np.cumsum(sizes + 1))  # of the words of each text
+    starts, lengths = _runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
+    # A text without a run is one shingle, if it has words.
+    first_words = np.concatenate(([0], ends[:-1]))
+    is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_words)
+    starts = np.concatenate((starts, first_words[is_short]))
+    lengths = np.concatenate((lengths, (ends - first_words)[is_short]))
+    order = np.argsort(starts, kind="stable")
+    mixed = _mix(hashes, starts[order], lengths[order])
+    stops = np.searchsorted(starts[order], ends)
+    return [_distinct(part) for part in np.split(mixed, stops[:-1])]
+
+
+def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return where the shingles of a sequence of words start, and how many words each has.
+
+    Args:
+        counts:
+            What each word counts.
+        ends:
+            The number of the word at which the text of each word has ended.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    passed = np.cumsum(counts)
+    # The first word whose end lies a shingle's length beyond each start; a start without one begins no shingle.
+    last = np.searchsorted(passed, passed - counts + _SHINGLE)
+    starts = np.flatnonzero(last < ends)
+    return starts, last[starts] - starts + 1
+
+
+def _distinct(shingles: Shingles) -> Shingles:
+    import numpy as np  # noqa: PLC0415
+
+    if not shingles.size:
+        return shingles
+    shingles.sort()
+    kept = np.empty(shingles.size, np.bool_)
+    kept[0] = True
+    np.not_equal(shingles[1:], shingles[:-1], out=kept[1:])
+    distinct: Shingles = shingles[kept]
+    return distinct
+
+
+def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
     """
     Return the hash of every word of *text*, and what the word counts.
     """
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.hashing.characters import SEPARATOR, split_long  # noqa: PLC0415
+    from es_simhash.hashing.characters import PIECE, SEPARATOR, split_long  # noqa: PLC0415
     from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
 
     found = []
     rest = np.empty(0, np.uint32)
-    for piece in split_long(text):
-        codes = np.concatenate([rest, piece])
+    for part in split_long(text, piece=PIECE if piece is None else piece):
+        codes = np.concatenate([rest, part])
         # A long text comes in pieces, and a word may continue in the next piece.
         ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))
         cut = int(ends[-1]) + 1 if ends.size else 0
-        found.append(_hash_piece(codes[:cut], is_unspaced(codes[:cut])))
+        found.append(_hash_piece(codes[:cut], is_unspaced(codes[:cut]))[:2])
         rest = codes[cut:]
-    found.append(_hash_piece(rest, np.zeros(rest.size, np.bool_)))
+    found.append(_hash_piece(rest, np.zeros(rest.size, np.bool_))[:2])
     hashes, counts = zip(*found, strict=True)
     return np.concatenate(hashes), np.concatenate(counts)
 
 
-def _hash_piece(codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]) -> tuple[Shingles, NDArray[np.intp]]:
+def _hash_piece(
+    codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]
+) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return the hash of every word, what it counts, and where it starts.
+    """
     import numpy as np  # noqa: PLC0415
     import xxhash  # noqa: PLC0415
 
@@ -126,7 +221,7 @@ def _hash_piece(codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]) -> tuple
     hashes = codes[places].astype(np.uint64)
     words = np.where(spaced, codes, np.uint32(SEPARATOR)).astype("<u4").tobytes().decode("utf-32-le").split()
     hashes[~single] = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
-    return hashes, np.where(single, _UNSPACED, _WORD)
+    return hashes, np.where(single, _UNSPACED, _WORD), places
 
 
 def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
@@ -185,7 +280,8 @@ def compare_pairs(
     import numpy as np  # noqa: PLC0415
 
     ends = list(zip(left.tolist(), right.tolist(), strict=True))
-    sets = {place: shingle_set(texts[place]) for place in sorted({place for pair in ends for place in pair})}
+    places = sorted({place for pair in ends for place in pair})
+    sets = dict(zip(places, shingle_sets([texts[place] for place in places]), strict=True))
     found = [compare_shingles(sets[first], sets[second]) for first, second in ends]
     return (
         np.array([each.jaccard for each in found], np.float64),

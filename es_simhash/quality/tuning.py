@@ -1,7 +1,9 @@
 """
-Measures what schemes and distances find in texts like the user's own, with edited copies of a sample.
+Measures what schemes and distances find in texts like the user's own, and how much of that is right.
 
-No request is made here; ``flows.upkeep.tune`` reads the sample.
+Recall is measured with edited copies of a sample: it is known that each of them should be found. Precision is measured
+with pairs of real documents, because an index has its own share of duplicates, and edited copies have another one. No
+request is made here; ``flows.upkeep.tune`` reads the sample, and ``flows.upkeep.real_pairs`` the pairs.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ __all__ = [
     "DISTANCES",
     "Edited",
     "PresetFigures",
+    "RealPairs",
     "SchemeFigures",
     "Tuning",
     "inject",
@@ -35,8 +38,37 @@ __all__ = [
 DISTANCES = (0, 3, 5, 8, 10, 12)
 """The distances, in bits, that figures are given for."""
 
-_SAME_TEXT = 0.5
-"""Two sampled texts at least this similar are related: finding one by the other is no mistake."""
+_RELATED = 0.5
+"""Two sampled texts at least this similar are related; others count as unrelated."""
+
+DUPLICATE = 0.8
+"""A pair of documents whose texts are at least this similar is right: as verification judges by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealPairs:
+    """
+    Pairs of documents that an index really has, each of a sampled document and one near it.
+
+    Attributes:
+        distance:
+            Distance of each pair in bits.
+        similarity:
+            Shingle Jaccard similarity of its texts.
+        weight:
+            For how many pairs it stands: more than 1 where only some of the documents near one were compared.
+    """
+
+    distance: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    def within(self, max_distance: int) -> tuple[float | None, int]:
+        """Return which share of the pairs within *max_distance* is right, and how many were compared."""
+        near = self.distance <= max_distance
+        whole = float(self.weight[near].sum())
+        right = float(self.weight[near & (self.similarity >= DUPLICATE)].sum())
+        return (right / whole if whole else None), int(near.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +132,11 @@ class SchemeFigures:
         unrelated:
             Documents of the whole index expected within it of a text they have nothing to do with.
         precision:
-            Share of what a lookup returns that is the edited copy, if there is one.
+            Of the pairs of documents within it that the index really has, the share whose texts are at least 80 % the
+            same: how much would be right if duplicates were judged by their bits alone. ``None`` where no such pair was
+            seen.
+        pairs:
+            How many pairs were compared for the precision.
     """
 
     scheme: str
@@ -109,6 +145,7 @@ class SchemeFigures:
     by_edit: Mapping[str, float]
     unrelated: float
     precision: float | None
+    pairs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +219,9 @@ class Tuning:
         return asdict(self)
 
 
-def measure_scheme(edited: Edited, scheme: Scheme, *, documents: int) -> list[SchemeFigures]:
+def measure_scheme(
+    edited: Edited, scheme: Scheme, *, documents: int, pairs: RealPairs | None = None
+) -> list[SchemeFigures]:
     """
     Return what *scheme* finds at each of the distances.
 
@@ -193,8 +232,11 @@ def measure_scheme(edited: Edited, scheme: Scheme, *, documents: int) -> list[Sc
             A scheme that takes text.
         documents:
             Documents in the whole index, for what a lookup there would return.
+        pairs:
+            Pairs that the index has with this scheme; by default those that the sampled texts have among themselves.
     """
-    distance, unrelated = _measure(edited, scheme, documents)
+    distance, unrelated, sampled = _measure(edited, scheme, documents)
+    real = sampled if pairs is None else pairs
     figures = []
     for wanted in DISTANCES:
         found = distance <= wanted
@@ -202,11 +244,7 @@ def measure_scheme(edited: Edited, scheme: Scheme, *, documents: int) -> list[Sc
         by_edit = {
             kind: float(found[[each == kind for each in edited.kinds]].mean()) for kind in dict.fromkeys(edited.kinds)
         }
-        figures.append(
-            SchemeFigures(
-                str(scheme), wanted, recall, by_edit, unrelated[wanted], _precision(recall, unrelated[wanted])
-            )
-        )
+        figures.append(SchemeFigures(str(scheme), wanted, recall, by_edit, unrelated[wanted], *real.within(wanted)))
     return figures
 
 
@@ -215,7 +253,7 @@ def measure_preset(edited: Edited, name: str, scheme: Scheme, *, documents: int)
     Return what the preset *name* reports with fingerprints of *scheme*.
     """
     preset = PRESETS[name]
-    distance, unrelated = _measure(edited, scheme, documents)
+    distance, unrelated, _ = _measure(edited, scheme, documents)
     near = distance <= preset.max_distance
     similar = edited.similarity >= preset.similarity
     recall = float((near & similar).mean()) if near.size else None
@@ -235,9 +273,10 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
     return next(each.preset for each in known if (each.recall or 0.0) >= best - 0.02)
 
 
-def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np.int64], dict[int, float]]:
+def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np.int64], dict[int, float], RealPairs]:
     """
-    Return the distance of each copy to its original, and unrelated documents expected within each distance.
+    Return the distance of each copy to its original, unrelated documents expected within each distance, and the pairs
+    that the sampled texts have among themselves.
 
     Unrelated are pairs of sampled texts below a similarity of one half.
     """
@@ -246,15 +285,15 @@ def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np
     distance = distances_between(values[edited.origins], values[count:]).astype(np.int64)
     distance[~(known[edited.origins] & known[count:])] = 65
     places = np.flatnonzero(known[:count])
-    counts = np.zeros(max(DISTANCES) + 1)
+    distances: list[NDArray[Any]] = [np.empty(0, np.int64)]
+    similarities: list[NDArray[Any]] = [np.empty(0, np.float64)]
     for pairs in near_pairs(values[places], max(DISTANCES)):
         jaccard, _ = compare_pairs(edited.originals, places[pairs.left], places[pairs.right])
-        wrong = jaccard < _SAME_TEXT
-        counts += np.bincount(pairs.distance[wrong], minlength=counts.size)
+        distances.append(pairs.distance.astype(np.int64))
+        similarities.append(jaccard)
+    apart, similarity = np.concatenate(distances), np.concatenate(similarities)
+    counts = np.bincount(apart[similarity < _RELATED], minlength=max(DISTANCES) + 1)
     # Each pair of the sample counts for two lookups; each lookup compares with count - 1 others.
     share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
-    return distance, {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
-
-
-def _precision(recall: float | None, unrelated: float) -> float | None:
-    return None if not recall else recall / (recall + unrelated)
+    unrelated = {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
+    return distance, unrelated, RealPairs(apart, similarity, np.ones(apart.size))

@@ -296,6 +296,8 @@ def is_match(query, id_, source):
     if kind == "exists":
         return value_of(source, body["field"]) is not None
     [(name, wanted)] = body.items()
+    if name == "_index":
+        return INDEX in wanted
     value = value_of(source, name)
     if kind == "range":
         return value is not None and value >= wanted["gte"]

@@ -19,8 +19,11 @@ D = "the museum of modern art opens its new wing to the public on the first of o
 NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
 WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
+# By text alone: the distance would make one group of all.
+WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "replace")]
+WAYS += [{"on_duplicate": "skip", "verify": 0.8, "max_distance": 64, "rule": "connected"}]
 PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *CLOSES)
-ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
+ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
 
 
 def grouped(body, group, **rest):
@@ -35,8 +38,9 @@ def filled():
 
 def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
-    rest = {key: value for key, value in way.items() if key != "rule"}
-    options = IngestOptions(**rest, grouping=GroupingRequest(rule=way.get("rule")))
+    grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
+    rest = {name: way[name] for name in way if name not in grouping}
+    options = IngestOptions(**rest, grouping=GroupingRequest(**grouping))
     flow = ingest(Context(), INDEX, given, options, sizes=IngestSizes(documents=2))
     return carry_out(flow, store, **trouble)
 

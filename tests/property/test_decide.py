@@ -81,7 +81,7 @@ def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
     memory.forget_settled()
     memory.withdraw(1)
     assert not memory.hides("a")
-    assert memory.find(0, 64) == []
+    assert list(memory.find(0, 64)) == []
 
 
 def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
@@ -118,5 +118,5 @@ def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, ma
     left = [value for place, value in enumerate(values) if place not in refused]
     for value in values:
         nearest = min((hamming_distance(value, other) for other in left), default=None)
-        found = decider.in_flight.find(value, max_distance)
+        found = list(decider.in_flight.find(value, max_distance))
         assert bool(found) == (nearest is not None and nearest <= max_distance)

@@ -141,12 +141,9 @@ def test_windows(size, codes, seed):
 def test_long_texts(version, text, piece, limit, size):
     """A text counted in pieces, with a table that keeps overflowing, has the bits of one counted at once."""
     scheme = get_scheme(f"shingles-{version}", size=size)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("es_simhash.hashing.characters._PIECE", piece)
-        patch.setattr(shingle_module, "_TABLE_LIMIT", limit)
-        patch.setattr(shingle_module, "_PENDING_LIMIT", limit)
-        assert shingle_module.fold_long_text(text, scheme) == reference.fingerprint(text, version=version, size=size)
-        assert normalise_text(text).split() == reference.normalise(text).split()
+    found = shingle_module.fold_long_text(text, scheme, piece=piece, table_limit=limit, pending_limit=limit)
+    assert found == reference.fingerprint(text, version=version, size=size)
+    assert normalise_text(text, piece=piece).split() == reference.normalise(text).split()
 
 
 @given(st.dictionaries(st.text(max_size=5), WEIGHTS, max_size=10))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.index.similarity import compare_pairs, compare_texts, shingle_set
+from es_simhash.index.similarity import compare_pairs, compare_texts, shingle_set, shingle_sets
 from tests import reference
 
 TEXTS = st.one_of(
@@ -40,10 +40,17 @@ def test_many_pairs_at_once(texts, data):
     assert containment.tolist() == [each.containment for each in expected]
 
 
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 100))
+def test_many_texts_are_cut_like_each_alone(texts, batch):
+    """However many are cut together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("es_simhash.index.similarity._BATCH", batch)
+        found = shingle_sets(texts)
+    assert [each.tolist() for each in found] == [shingle_set(text).tolist() for text in texts]
+
+
 @given(TEXTS, st.integers(1, 9))
 def test_long_texts_are_read_in_pieces(text, piece):
     """Where a long text is cut into pieces does not matter."""
     whole = shingle_set(text * 3).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("es_simhash.hashing.characters._PIECE", piece)
-        assert shingle_set(text * 3).tolist() == whole
+    assert shingle_set(text * 3, piece=piece).tolist() == whole

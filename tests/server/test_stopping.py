@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM in the middle of each command that writes: what is said, and that the command named goes on."""
 
+import json
 import shlex
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from es_simhash import fingerprint, fingerprint_fields
 from tests.server.proxy import signalling_proxy
 from tests.server.support import read_all, send_lines
+from tests.server.test_restore import delete, write_archive
 
 PROGRAM = [sys.executable, "-m", "es_simhash"]
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -78,3 +80,16 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
         assert len({own["fingerprint"] for own in owns}) == 1
     else:
         assert {own["group"] for own in owns} == {"0000"}
+
+
+def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
+    """After its first batch; the same command then brings the rest back."""
+    source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
+    names = [f"{number:04}" for number in range(700)]
+    path = write_archive(tmp_path / "removed.jsonl.gz", [(filled, name, None, source, "0700") for name in names])
+    delete(server, filled, names)
+    said, again = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
+    assert "500 restored" in said
+    result = run(*again)
+    assert result.exit_code == 0, result.output
+    assert len(read_all(server, filled)) == 1100

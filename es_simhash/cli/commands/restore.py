@@ -18,6 +18,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
 from es_simhash.cli.progress import Tracker
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.grouping.reconcile import Reconciled
 from es_simhash.flows.removal.restored import Restored
@@ -66,15 +67,14 @@ def command(
         records = connection.simhash.restore(
             archives, index=index, dry_run=dry_run, on_regrouped=lambda names, done: regrouped.append((names, done))
         )
-        with closing(records):
-            counts = _Counts(report, tracker)
+        counts = _Counts(report, tracker)
+        with closing(records), say_if_stopped(counts.sentence):
             for each in records:
                 counts.add(each)
     if as_json:
         print_json({"documents": dict(counts.actions), "regrouped": [_plain(*each) for each in regrouped]})
     else:
-        found = [f"{number:,} {_WORDS[action]}" for action, number in sorted(counts.actions.items())]
-        print_line(f"{count(counts.actions.total(), 'document')}: {', '.join(found) or 'nothing to do'}")
+        print_line(counts.sentence())
         for names, done in regrouped:
             print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
     unsettled = [names for names, done in regrouped if done.failures or not done.is_settled]
@@ -114,3 +114,8 @@ class _Counts:
             self.wrong += 1
             if self.wrong <= SHOWN_FAILURES:
                 error(f"{record.index}/{record.id}: {record.action}: {record.reason}")
+
+    def sentence(self) -> str:
+        """Return the counts in words."""
+        found = [f"{number:,} {_WORDS[action]}" for action, number in sorted(self.actions.items())]
+        return f"{count(self.actions.total(), 'document')}: {', '.join(found) or 'nothing to do'}"

@@ -44,8 +44,10 @@ def command(
     Recommend a preset for the texts of INDEX.
 
     Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation,
-    traditional and simplified), and reports which of them each scheme, distance and preset would find, and at what
-    cost. Writes nothing. If INDEX does not have the fields yet, pass --text-field.
+    traditional and simplified), and reports which of them each scheme, distance and preset would find (recall), and at
+    what cost. Also compares the texts of documents near each other that INDEX really has, and reports how many of them
+    are 80 % the same (precision): the others are what a removal by bits alone would delete wrongly. Writes nothing. If
+    INDEX does not have the fields yet, pass --text-field; precision is then that of pairs within the sample.
     """
     with connect(target, index) as connection:
         found = connection.simhash.tune(index, sample=sample, schemes=compare, text_field=text_fields, seed=seed)
@@ -63,19 +65,21 @@ def _show(found: Tuning, index: str) -> None:
         [(kind, number, f"{found.similarity[kind]:.3f}") for kind, number in found.copies.items()],
     )
     print_table(
-        ["scheme", "#max distance", "#recall", "#precision", "#unrelated", *(f"#{kind}" for kind in kinds)],
+        ["scheme", "#max distance", "#recall", "#precision", "#pairs", "#unrelated", *(f"#{kind}" for kind in kinds)],
         [
             (
                 each.scheme,
                 each.max_distance,
                 _share(each.recall),
                 _share(each.precision),
+                f"{each.pairs:,}",
                 f"{each.unrelated:,.1f}",
                 *(_share(each.by_edit.get(kind)) for kind in kinds),
             )
             for each in found.schemes
         ],
-        title="before verification; unrelated: unrelated documents to expect in each lookup",
+        title="by bits alone. recall: share of the edited copies; precision: share of the pairs of documents near each "
+        "other in the index whose texts are 80 % the same; unrelated: unrelated documents to expect in each lookup",
     )
     print_table(
         ["preset", "#max distance", "#similarity", "#recall", "#recall above bound", "#candidates", "#milliseconds"],

@@ -1,31 +1,139 @@
 """
-Looks up the documents that new documents may duplicate. Nothing is decided and nothing is written here.
+Looks up the documents that new documents may duplicate, and what these are compared by.
+
+The multi-searches live in ``lookup.batch``, the fetch of texts in ``contents``. No decision and no write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.flows.context import Context
-from es_simhash.flows.grouping.lookups import GroupLookups
-from es_simhash.flows.lookup.batch import Batch
+from es_simhash.flows.confirmation import check_unchanged, while_unchanged
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.grouping.contents import TextFields, fetch_contents
+from es_simhash.flows.lookup.batch import Batch, make_batch, take_answer
+from es_simhash.flows.lookup.fetch import Key
+from es_simhash.flows.lookup.index_stats import index_stats
+from es_simhash.flows.lookup.options import Options
+from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.flows.transfer.retry import retry
+from es_simhash.flows.transfer.retry import Patience, retry
 from es_simhash.hashing import from_hex
+from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
+from es_simhash.index.grouping.content import Content
 from es_simhash.index.grouping.in_flight import ExistingDocument
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.meta import IndexSettings
-from es_simhash.index.rescore import NearDups
+from es_simhash.index.plan_cost import IndexStats
+from es_simhash.index.rescore import NearDup, NearDups
 
-__all__ = ["Existing", "ExistingLookup"]
+__all__ = ["Existing", "ExistingLookup", "GroupLookups"]
 
 PAGE = 1_000
+# A writer plans for at least so many documents: a small index may grow before its size is read again.
+SMALLEST = 1_000_000
+ATTEMPTS = 8
+
+
+class GroupLookups:
+    """
+    Lookups in one index for one max_distance, many at once.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What to search.
+        settings:
+            The settings that the index records.
+        max_distance:
+            Largest distance in bits, inclusive.
+        canonicals_only:
+            Leave out documents that are tagged as duplicates.
+        source:
+            Whether to read whole documents; else only the group fields are read.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        settings: IndexSettings,
+        *,
+        max_distance: int,
+        canonicals_only: bool = False,
+        source: bool = False,
+    ) -> None:
+        names = self._fields = Fields(context.prefix)
+        self._patience = Patience(ATTEMPTS)
+        options = Options(
+            max_distance=max_distance,
+            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
+            source=source or [names.group, names.duplicate_of, names.at],
+            on_incomplete="return",
+        )
+        self._subject = Subject(context, index, settings, IndexStats(), options)
+
+    def prepare(self) -> Flow[None]:
+        """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
+        found = (yield from index_stats(self._subject.context, self._subject.index, again=True)) or IndexStats()
+        stats = replace(found, documents=max(found.documents, SMALLEST))
+        self._subject = replace(self._subject, stats=stats)
+
+    def batch(self, fingerprints: Sequence[int]) -> Batch:
+        """Return the request for the documents near each of *fingerprints*, one or more."""
+        return make_batch([Question(self._subject, each) for each in fingerprints])
+
+    def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
+        """
+        Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
+
+        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete
+        even then is returned and says so; a refusal for another reason raises.
+        """
+        subject = self._subject
+        outcomes = yield from while_unchanged(
+            subject.context,
+            subject.index,
+            subject.settings,
+            lambda: take_answer(batch, answer, patience=self._patience),
+        )
+        found: dict[int, NearDups] = {}
+        for question, outcome in zip(batch.questions, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+            found[question.fingerprint] = outcome
+        return found
+
+    def ask(self, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
+        """Return the documents near each of *fingerprints*, in one request."""
+        if not fingerprints:
+            return {}
+        yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)
+        batch = self.batch(fingerprints)
+        try:
+            answer = yield batch.call()
+        except Exception as error:  # noqa: BLE001 -- judged by take
+            answer = error
+        return (yield from self.take(batch, answer))
+
+    def group_of(self, found: NearDup) -> str | None:
+        """Return the group that *found* is in; ``None`` if it never was grouped."""
+        return self._read(found, self._fields.group)
+
+    def at_of(self, found: NearDup) -> str:
+        """Return when *found* was grouped; empty, and so before all others, if it never was."""
+        return self._read(found, self._fields.at) or ""
+
+    @staticmethod
+    def _read(found: NearDup, name: str) -> str | None:
+        return None if found.source is None else read_text(found.source, (name,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +143,8 @@ class Existing:
 
     Attributes:
         near:
-            For each fingerprint looked up, the documents near it in the order in which they are preferred: the one
-            that was grouped first comes first.
+            For each fingerprint looked up, the documents within max_distance of it in the order in which they are
+            preferred: the one that was grouped first comes first.
         canonicals:
             Fingerprints of canonicals that are not near themselves, by id; only for ``connected``.
         gaps:
@@ -60,14 +168,25 @@ class ExistingLookup:
         settings:
             Settings of the index.
         grouping:
-            The rule and max_distance.
+            Which documents are neighbours, and the rule.
+        text_fields:
+            The text fields of the indices that are searched.
         with_source:
             Whether the policy wants to see whole documents.
     """
 
     def __init__(
-        self, context: Context, index: str, *, settings: IndexSettings, grouping: Grouping, with_source: bool
+        self,
+        context: Context,
+        index: str,
+        *,
+        settings: IndexSettings,
+        grouping: Grouping,
+        text_fields: TextFields,
+        with_source: bool,
     ) -> None:
+        self._text_fields = text_fields
+        self._patience = Patience(ATTEMPTS)
         self._prefix = context.prefix
         self._index = index
         self._grouping = grouping
@@ -105,18 +224,36 @@ class ExistingLookup:
     def take(self, batch: Batch, answer: Any) -> Flow[Existing]:
         """Return what the *answer* to *batch* shows; it may be the exception that the request failed with."""
         found = yield from self._lookups.take(batch, answer)
-        near = {fingerprint: self._documents(each) for fingerprint, each in found.items()}
+        contents = yield from self._contents(found.values())
+        near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
         canonicals = {} if self._grouping.rule == "star" else (yield from self._other_canonicals(near.values()))
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
         return Existing(near, canonicals, gaps)
 
-    def _documents(self, found: NearDups) -> list[ExistingDocument]:
-        ordered = sorted(found, key=lambda each: (self._lookups.at_of(each), each.id, each.index))
+    def _contents(self, found: Iterable[NearDups]) -> Flow[dict[Key, Content] | None]:
+        """Return what the documents *found* are compared by; ``None`` where only distances count."""
+        if self._grouping.is_by_distance_alone:
+            return None
+        wanted = list({each.key: None for answer in found for each in answer})
+        contents = yield from fetch_contents(
+            self._index, wanted, grouping=self._grouping, text_fields=self._text_fields, patience=self._patience
+        )
+        return contents
+
+    def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[ExistingDocument]:
+        # A document that was deleted since the lookup has no content.
+        there = [each for each in found if contents is None or each.key in contents]
         return [
             ExistingDocument(
-                each.id, each.fingerprint, self._lookups.group_of(each) or each.id, each.index, each.source
+                each.id,
+                each.fingerprint,
+                self._lookups.group_of(each) or each.id,
+                each.index,
+                each.source,
+                each.routing,
+                content=None if contents is None else contents[each.key],
             )
-            for each in ordered
+            for each in sorted(there, key=lambda each: (self._lookups.at_of(each), each.id, each.index))
         ]
 
     def _other_canonicals(self, found: Iterable[Sequence[ExistingDocument]]) -> Flow[dict[str, int]]:

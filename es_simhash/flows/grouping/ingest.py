@@ -15,6 +15,7 @@ from typing import Any
 from es_simhash.flows.confirmation import check_unchanged
 from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.feed import Feed
+from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import check_known, settle_grouping
@@ -31,6 +32,7 @@ from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.index.faults import find_source_faults, refuse_updates
 from es_simhash.index.grouping.decide import Decider
 from es_simhash.index.grouping.item import Item
+from es_simhash.index.grouping.read_content import ContentReader, make_reader
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.meta import IndexSettings
 
@@ -64,9 +66,17 @@ def ingest(
         if options.on_duplicate is not None:
             default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
             request = replace(options.grouping, default_order=default_order)
-            grouping = yield from settle_grouping(context, resolved, request)
+            grouping = yield from settle_grouping(context, resolved, request, is_supported=True)
+            source.reader = make_reader(grouping, resolved.mappings.values(), source.text_fields)
             lookup = ExistingLookup(
-                context, index, settings=settings, grouping=grouping, with_source=callable(options.on_duplicate)
+                context,
+                index,
+                settings=settings,
+                grouping=grouping,
+                text_fields=TextFields(
+                    {name: own.text_fields for name, own in resolved.each.items()}, source.text_fields
+                ),
+                with_source=callable(options.on_duplicate),
             )
             decider = Decider(grouping, options.on_duplicate)
             if options.on_duplicate not in ("tag", "skip"):
@@ -78,8 +88,9 @@ def ingest(
                 lookup,
                 decider,
                 prefix=context.prefix,
-                in_flight=sizes.in_flight,
+                sizes=sizes,
                 is_updatable=is_updatable,
+                reader=source.reader,
             )
             yield from lookup.prepare()
         else:
@@ -109,25 +120,28 @@ class _Grouper:
         decider: Decider,
         *,
         prefix: str,
-        in_flight: int,
+        sizes: IngestSizes,
         is_updatable: bool,
+        reader: ContentReader | None,
     ) -> None:
         self.lookup = lookup
         self._prefix = prefix
         self._index = index
         self.grouping = grouping
         self._decider = decider
-        self._most_in_flight = in_flight
+        self._sizes = sizes
         self._is_updatable = is_updatable
+        self._reader = reader
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         """Return *items* as they are to be sent."""
         at = yield Compute(now)
         decided: list[Item] = yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        if self._decider.in_flight.settled >= self._most_in_flight:
+        in_flight = self._decider.in_flight
+        if in_flight.settled >= self._sizes.in_flight or in_flight.size >= self._sizes.in_flight_bytes:
             yield from self.lookup.prepare()
-            self._decider.in_flight.forget_settled()
+            in_flight.forget_settled()
         return decided
 
     def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> list[Item]:
@@ -145,7 +159,7 @@ class _Grouper:
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(self._index, settled, self.grouping, prefix=self._prefix)
+            settled = yield from relink(self._index, settled, self.grouping, prefix=self._prefix, reader=self._reader)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:

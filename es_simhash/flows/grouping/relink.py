@@ -18,8 +18,10 @@ from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.retry import retry
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.index.fields import Fields, group_fields
+from es_simhash.index.grouping.content import compare_contents
 from es_simhash.index.grouping.decide import Draft
 from es_simhash.index.grouping.item import Item
+from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.operations import Outcome
 
@@ -29,9 +31,25 @@ BATCH = 500
 PAGE = 1_000
 
 
-def relink(index: str, items: Sequence[Item], grouping: Grouping, *, prefix: str) -> Flow[list[Item]]:
+def relink(
+    index: str, items: Sequence[Item], grouping: Grouping, *, prefix: str, reader: ContentReader | None = None
+) -> Flow[list[Item]]:
     """
     Return *items* after the groups of the canonicals that they replaced were rewritten.
+
+    Under the rule ``star`` a member that is no neighbour of the new canonical stays as it is.
+
+    Args:
+        index:
+            Where the items were written.
+        items:
+            A batch, with decisions and outcomes.
+        grouping:
+            Which documents are neighbours, and the rule.
+        prefix:
+            Name of the object that holds the fields.
+        reader:
+            Reads what documents are compared by; ``None`` where only distances count.
     """
     successors = _successors(items)
     if not successors:
@@ -47,16 +65,22 @@ def relink(index: str, items: Sequence[Item], grouping: Grouping, *, prefix: str
         if successor is None or successor.fingerprint is None or "fingerprint" not in own:
             return None
         distance = hamming_distance(from_hex(own["fingerprint"]), successor.fingerprint)
-        is_out_of_reach = distance > grouping.max_distance and grouping.rule == "star"
-        if is_out_of_reach or place.id == successor.id:
+        if place.id == successor.id or (grouping.rule == "star" and distance > grouping.max_distance):
             return None
+        if grouping.rule == "star":
+            content = None if reader is None else reader.read(found["_source"])
+            comparison = compare_contents(successor.content, content, grouping)
+            if comparison.unread is not None:
+                failed[successor.position] = f"{place.id}: {comparison.unread}"
+            if not comparison.are_neighbours:
+                return None
         taken[place] = successor
         fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at", at))
         return "update", {"doc": {prefix: fields}}
 
     for begin in range(0, len(places), BATCH):
         part = places[begin : begin + BATCH]
-        outcomes = yield from rewrite(part, change, source=[prefix])
+        outcomes = yield from rewrite(part, change, source=[prefix, *(reader.fields if reader else ())])
         for place, outcome in zip(part, outcomes, strict=True):
             if place in taken and (reason := _reason(place, outcome)):
                 failed[taken[place].position] = reason

@@ -15,7 +15,7 @@ from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.refresh import now
-from es_simhash.index.grouping.decide import Decider
+from es_simhash.index.grouping.decide import Decider, Uncompared
 from es_simhash.index.grouping.item import Item, put_decision, regroup_body
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
@@ -38,10 +38,20 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, at
     near = () if draft.fingerprint is None else existing.near.get(draft.fingerprint, ())
     decision = decider.decide(draft, near, existing.canonicals)
     gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
-    problem = f"a near-duplicate may have been missed ({'; '.join(gaps)}): run reconcile" if gaps else item.problem
+    problem = _missed(gaps or (), decision.uncompared) or item.problem
     if decision.verdict != "skip" and item.outcome is None:
         operation = put_decision(operation, draft, decision, prefix=prefix, at=at)
     return replace(item, operation=operation, decision=decision, problem=problem)
+
+
+def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str | None:
+    """Return the sentence about near-duplicates that may have been missed, if any."""
+    reasons = [*gaps, *map(str, uncompared)]
+    if not reasons:
+        return None
+    # A text that nobody can read is not read by reconcile either.
+    may_find = gaps or any(each.why.kind != "text" for each in uncompared)
+    return f"a near-duplicate may have been missed ({'; '.join(reasons)}){': run reconcile' if may_find else ''}"
 
 
 class Settlement:

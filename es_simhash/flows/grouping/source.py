@@ -19,6 +19,7 @@ from es_simhash.hashing.charikar import check_integer
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
+from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
@@ -93,11 +94,14 @@ class IngestSizes:
         in_flight:
             Documents remembered because searches may not show them yet. When so many are written, the index is
             refreshed: memory stays bounded, whatever the refresh interval of the index.
+        in_flight_bytes:
+            The same for the memory that the texts of these documents occupy, where texts are compared.
     """
 
     documents: int = 500
     characters: int = 4_000_000
     in_flight: int = 20_000
+    in_flight_bytes: int = 100_000_000
 
     def __post_init__(self) -> None:
         if not 1 <= check_integer("batch", self.documents) <= LARGEST_BATCH:
@@ -144,6 +148,12 @@ class Source:
             Name of the object that holds the fields.
         sizes:
             How large a batch is.
+
+    Attributes:
+        text_fields:
+            Fields of the text.
+        reader:
+            Reads what documents are compared by; ``None`` where only distances count.
     """
 
     def __init__(
@@ -159,6 +169,9 @@ class Source:
         self._index = index
         self._target = target
         settings = target.settings
+        given = text_fields_of(settings, options.text_field)
+        self.text_fields = (given,) if isinstance(given, str) else tuple(given)
+        self.reader: ContentReader | None = None
         self._prefix = prefix
         self._options = options
         self._sizes = sizes
@@ -172,7 +185,7 @@ class Source:
             documents = self._read(documents)
         self._actions: Any = with_fingerprints(
             documents,
-            text_field=text_fields_of(settings, options.text_field),
+            text_field=self.text_fields,
             scheme=settings.scheme,
             prefix=prefix,
             value=settings.value,
@@ -260,7 +273,7 @@ class Source:
         item = Item(position, operation, problem)
         if self._options.on_duplicate is None:
             return item
-        return with_draft(item, self._prefix, with_source=callable(self._options.on_duplicate))
+        return with_draft(item, self._prefix, with_source=callable(self._options.on_duplicate), reader=self.reader)
 
     def _as_asked(self, operation: Operation) -> Operation:
         if self._options.op_type == "index" or operation.kind == "create":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.hashing import hamming_distance
+from es_simhash.index.grouping.decide import Decision
 from es_simhash.index.grouping.item import Item, has_fingerprint
 from es_simhash.index.operations import Outcome
 
@@ -47,6 +48,9 @@ class Written:
         kind:
             Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id) or
             ``"refused"`` (for any other reason). ``None`` where it was not refused.
+        similarity:
+            How similar its text is to that of the canonical (shingle Jaccard, 0 to 1); ``None`` where the two texts
+            were not compared, as under the rule ``connected`` where it is near another member of the group.
     """
 
     position: int
@@ -58,6 +62,7 @@ class Written:
     distance: int | None = None
     fingerprinted: bool = False
     kind: RefusedKind | None = None
+    similarity: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -70,7 +75,9 @@ class Written:
             "fingerprinted": self.fingerprinted,
         }
         plain |= {} if self.kind is None else {"kind": self.kind}
-        return plain if self.canonical is None else plain | {"canonical": self.canonical, "distance": self.distance}
+        if self.canonical is not None:
+            plain |= {"canonical": self.canonical, "distance": self.distance}
+        return plain if self.similarity is None else plain | {"similarity": self.similarity}
 
 
 def report(item: Item, *, prefix: str) -> Written:
@@ -82,21 +89,46 @@ def report(item: Item, *, prefix: str) -> Written:
         if draft is None or decision is None or decision.leader is None:
             return Written(place, None, None, "refused", item.problem, kind="refused")
         skipped_for = decision.leader
-        return Written(place, draft.id, skipped_for.index, "skipped", item.problem, decision.group, decision.distance)
+        return Written(
+            place,
+            draft.id,
+            skipped_for.index,
+            "skipped",
+            item.problem,
+            decision.group,
+            decision.distance,
+            similarity=_similarity(decision),
+        )
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
     if not outcome.is_done:
         action, kind = _refusal(item, outcome)
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
-    action, canonical, distance = "written", None, None
+    action, canonical, distance, similarity = "written", None, None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:
-        canonical, distance = decision.group, decision.distance
+        canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":
             action = "tagged"
         elif decision.verdict == "replace" and decision.leader is not None:
             action, canonical = "replaced", decision.leader.id
             distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
-    return Written(place, outcome.id, outcome.index, action, item.problem, canonical, distance, is_fingerprinted)
+    return Written(
+        place,
+        outcome.id,
+        outcome.index,
+        action,
+        item.problem,
+        canonical,
+        distance,
+        is_fingerprinted,
+        similarity=similarity,
+    )
+
+
+def _similarity(decision: Decision) -> float | None:
+    """Return how similar the texts of the document and of the one reported as its canonical are, where it is known."""
+    is_canonical = decision.leader is not None and decision.leader.id == decision.group
+    return decision.similarity if is_canonical or decision.verdict == "replace" else None
 
 
 def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:

@@ -13,16 +13,18 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Index
+from es_simhash.flows.lookup.fetch import FETCH, Key, fetch_hits
 from es_simhash.flows.protocol import Compute, Flow
-from es_simhash.flows.transfer.answers import check_whole, find_gaps, is_window_refused
+from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.rescore import NearDup, NearDups, document_key
-from es_simhash.index.similarity import check_bound, compare_shingles, shingle_set
+from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
 
 __all__ = [
     "DEFAULT_SIMILARITY",
+    "FETCH",
     "NoText",
     "TextSource",
     "Texts",
@@ -35,9 +37,6 @@ __all__ = [
 ]
 
 DEFAULT_SIMILARITY = 0.8
-# Texts fetched at once. With a few thousand characters each, these are a few megabytes.
-FETCH = 500
-
 TextSource: TypeAlias = Callable[[NearDup], str | None]
 
 
@@ -144,10 +143,6 @@ def verify_near_dups(
     return answers
 
 
-Key: TypeAlias = tuple[str, str, str | None]
-"""Index, id and routing of a document."""
-
-
 @dataclass(frozen=True, slots=True)
 class NoText:
     """
@@ -216,32 +211,10 @@ def fetch_texts(index: Index, wanted: Sequence[NearDup], fields: Sequence[str], 
     They are read from ``_source``, or from stored fields where an index keeps no source.
     """
     found = Texts()
-    done, copies = 0, 1
-    while done < len(wanted):
-        part = wanted[done : done + page]
-        ids = list(dict.fromkeys(each.id for each in part))
-        names = list(dict.fromkeys(each.index for each in part))
-        # One id may stand in several of the indices, and in several shards of one.
-        size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
-        query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
-        try:
-            answer = yield from search_texts(index, {"size": size, "query": query}, fields)
-        except Exception as error:
-            if not is_window_refused(error) or page == 1:
-                raise
-            page = max(1, page // 2)
-            continue
-        hits = answer["hits"]["hits"]
-        for hit in hits:
-            found.add(hit, fields)
-        missing = [each.key for each in part if each.key not in found.texts and each.key not in found.missing]
-        if missing and len(hits) >= size:
-            copies *= 2
-            continue
-        done += len(part)
-        gaps = find_gaps(answer)
-        reason = NoText("not_read", str(gaps[0])) if gaps else NoText("deleted")
-        found.missing.update(dict.fromkeys(missing, reason))
+    keys = [each.key for each in wanted]
+    unanswered = yield from fetch_hits(index, keys, lambda hit: found.add(hit, fields), text_fields=fields, page=page)
+    for key, gap in unanswered.items():
+        found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
     return found
 
 
@@ -310,15 +283,16 @@ class _Compared:
 
 
 def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
-    shingles = {key: shingle_set(text) for key, text in compared.found.texts.items()}
+    known = compared.found.texts
+    shingles = dict(zip(known, shingle_sets(list(known.values())), strict=True))
     current = compared.current_fingerprints()
     answers = []
-    for answer, text in zip(found, texts, strict=True):
-        asked = shingle_set(text) if len(answer) else None
+    wanted = shingle_sets([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
+    for answer, asked in zip(found, wanted, strict=True):
         kept: list[NearDup] = []
         missing: list[tuple[NearDup, NoText]] = []
         for each in answer:
-            if each.key not in shingles or asked is None:
+            if each.key not in shingles:
                 missing.append((each, compared.found.missing[each.key]))
                 kept.append(each)
                 continue

@@ -1,7 +1,8 @@
 """
 Measures schemes and distances with a sample of the texts of an index. Reads only.
 
-``quality.edits`` makes the edits, and ``quality.tuning`` computes the figures.
+``quality.edits`` makes the edits, ``real_pairs`` reads pairs of documents that the index has, and ``quality.tuning``
+computes the figures.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
+from es_simhash.flows.upkeep.real_pairs import LOOKUPS, read_real_pairs
 from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import read_text
@@ -25,14 +27,18 @@ from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.plan_cost import IndexStats, estimate
 from es_simhash.index.presets import PRESETS
+from es_simhash.index.rescore import document_key
 
 if TYPE_CHECKING:
-    from es_simhash.quality.tuning import Tuning
+    from es_simhash.quality.tuning import RealPairs, Tuning
 
 __all__ = ["SCHEMES", "tune"]
 
 SCHEMES = ("shingles", "words")
 """The schemes that are compared by default, in addition to the scheme of the index."""
+
+LARGEST_DISTANCE = 12
+"""Pairs of documents up to so many bits apart are read; ``quality.tuning`` gives no figures beyond it."""
 
 
 def tune(
@@ -64,7 +70,8 @@ def tune(
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
-    texts = [text for hit in hits if (text := _text(hit, fields))]
+    sampled = [(document_key(hit), text) for hit in hits if (text := _text(hit, fields))]
+    texts = [text for _, text in sampled]
     if not texts:
         raise InvalidInputError(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
@@ -80,8 +87,22 @@ def tune(
     notes = list(sentences([*gaps, *uncounted]))
     if len(texts) < sample:
         notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
+    real: RealPairs | None = None
+    if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
+        real = yield from read_real_pairs(
+            context,
+            index,
+            sampled,
+            scheme=settings.scheme,
+            text_fields=fields,
+            max_distance=LARGEST_DISTANCE,
+            seed=seed,
+        )
+        if len(texts) > LOOKUPS:
+            notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
+    pairs_of = None if real is None or settings is None else (settings.scheme, real)
     shown = name if isinstance(name, str) else ",".join(name)
-    found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed))
+    found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed, pairs_of))
     return found
 
 
@@ -108,6 +129,7 @@ def _measure(
     stats: IndexStats,
     notes: Sequence[str],
     seed: int,
+    pairs_of: tuple[Scheme, RealPairs] | None,
 ) -> Tuning:
     from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
     from es_simhash.quality.edits import conversion_is_available  # noqa: PLC0415
@@ -116,7 +138,12 @@ def _measure(
     all_notes = list(notes)
     if not conversion_is_available():
         all_notes.append("traditional and simplified Chinese were not tried: pip install 'es-simhash[preprocess]'")
-    figures = [row for scheme in schemes for row in tuning.measure_scheme(edited, scheme, documents=documents)]
+    real = dict([pairs_of] if pairs_of else [])
+    figures = [
+        row
+        for scheme in schemes
+        for row in tuning.measure_scheme(edited, scheme, documents=documents, pairs=real.get(scheme))
+    ]
     presets = []
     for preset in PRESETS.values():
         measured = tuning.measure_preset(edited, preset.name, get_scheme(preset.scheme), documents=documents)

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import hamming_distance
+from es_simhash.index.grouping.content import Unread, compare_contents
 from es_simhash.index.grouping.in_flight import ExistingDocument, InFlight
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.rescore import NearDup
 
-__all__ = ["Decider", "Decision", "Draft", "OnDuplicate", "Verdict", "check_policy"]
+if TYPE_CHECKING:
+    from es_simhash.index.grouping.content import Content
+    from es_simhash.index.similarity import Similarity
+
+__all__ = ["Decider", "Decision", "Draft", "OnDuplicate", "Uncompared", "Verdict", "check_policy"]
 
 Verdict = Literal["tag", "skip", "replace", "write"]
 VERDICTS = ("tag", "skip", "replace", "write")
@@ -63,6 +68,8 @@ class Draft:
             Its routing value.
         must_write:
             Whether it cannot be skipped: an update, or a document that was written already.
+        content:
+            What it is compared by beside the fingerprint; ``None`` where only distances count.
     """
 
     position: int
@@ -72,6 +79,29 @@ class Draft:
     source: Mapping[str, Any] | None = None
     routing: str | None = None
     must_write: bool = False
+    content: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompared:
+    """
+    Two documents that are near each other, and could not be compared.
+
+    Attributes:
+        id:
+            ``_id`` of the other one; ``None`` where the new document cannot be compared with any.
+        why:
+            Why not.
+    """
+
+    id: str | None
+    why: Unread
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        if self.id is None:
+            return f"it was not compared with other documents: {self.why}"
+        return f"document {shorten(self.id)} is near and was not compared: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +120,10 @@ class Decision:
             The document that it duplicates; for ``"replace"``, the first of those it replaces.
         replaced:
             The canonicals that it replaces.
+        similarity:
+            How similar its text is to that of the leader (shingle Jaccard); ``None`` where that was not computed.
+        uncompared:
+            What could not be compared before the decision.
     """
 
     verdict: Verdict
@@ -97,6 +131,36 @@ class Decision:
     distance: int | None = 0
     leader: ExistingDocument | None = None
     replaced: tuple[ExistingDocument, ...] = ()
+    similarity: float | None = None
+    uncompared: tuple[Uncompared, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbour:
+    """A neighbour of a draft, with the distance in bits, and the similarity of the texts where it was computed."""
+
+    distance: int
+    document: ExistingDocument
+    similarity: Similarity | None
+
+    @property
+    def jaccard(self) -> float | None:
+        """The similarity as one number."""
+        return None if self.similarity is None else self.similarity.jaccard
+
+    def to_near_dup(self) -> NearDup:
+        """Return it as a policy sees it."""
+        same, document = self.similarity, self.document
+        return NearDup(
+            document.id,
+            document.index or "",
+            self.distance,
+            document.fingerprint or 0,
+            document.source,
+            None if same is None else same.jaccard,
+            None if same is None else same.containment,
+            document.routing,
+        )
 
 
 class Decider:
@@ -105,7 +169,7 @@ class Decider:
 
     Args:
         grouping:
-            The rule and max_distance.
+            Which documents are neighbours, and the rule.
         policy:
             What to do with a duplicate.
     """
@@ -125,14 +189,21 @@ class Decider:
             draft:
                 The document.
             found:
-                Near-duplicates that a search shows, in the order in which they are preferred.
+                Documents within max_distance that a search shows, in the order in which they are preferred.
             canonicals:
                 Fingerprints of canonicals that are not among the near-duplicates, by id; for ``connected``.
         """
         decision = self._judge(draft, found, canonicals or {})
         if decision.verdict != "skip":
             document = ExistingDocument(
-                draft.id, draft.fingerprint, decision.group, draft.index, draft.source, draft.routing, draft.position
+                draft.id,
+                draft.fingerprint,
+                decision.group,
+                draft.index,
+                draft.source,
+                draft.routing,
+                draft.position,
+                draft.content,
             )
             # For "star" only canonicals attract other documents; for "connected" members do too.
             is_attracting = self._grouping.rule == "connected" or decision.group == draft.id
@@ -140,20 +211,45 @@ class Decider:
         return decision
 
     def _judge(self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int]) -> Decision:
-        replaced: list[ExistingDocument] = []
-        for distance, existing in self._candidates(draft, found):
-            verdict = self._verdict(draft, existing, distance)
+        replaced: list[_Neighbour] = []
+        uncompared: list[Uncompared] = []
+        for each in self._neighbours(draft, found, uncompared):
+            verdict = self._verdict(draft, each)
             if verdict == "replace":
-                replaced.append(existing)
+                replaced.append(each)
             elif verdict != "write":
-                distance_to_canonical = self._distance_to_canonical(draft, existing, distance, canonicals)
-                return Decision(verdict, existing.group, distance_to_canonical, existing)
+                existing = each.document
+                distance = self._distance_to_canonical(draft, existing, each.distance, canonicals)
+                return Decision(
+                    verdict,
+                    existing.group,
+                    distance,
+                    existing,
+                    similarity=each.jaccard,
+                    uncompared=tuple(uncompared),
+                )
         if replaced:
-            return Decision("replace", draft.id, 0, replaced[0], tuple(replaced))
-        return Decision("write", draft.id)
+            first, olds = replaced[0], tuple(each.document for each in replaced)
+            return Decision("replace", draft.id, 0, first.document, olds, first.jaccard, tuple(uncompared))
+        return Decision("write", draft.id, uncompared=tuple(uncompared))
+
+    def _neighbours(
+        self, draft: Draft, found: Iterable[ExistingDocument], uncompared: list[Uncompared]
+    ) -> Iterator[_Neighbour]:
+        """Yield the neighbours of *draft*, those in the index first; add to *uncompared* what could not be compared."""
+        unread = None if draft.content is None else draft.content.unread
+        if unread is not None and draft.fingerprint is not None:
+            uncompared.append(Uncompared(None, unread))
+            return
+        for distance, each in self._candidates(draft, found):
+            comparison = compare_contents(draft.content, each.content, self._grouping)
+            if comparison.unread is not None:
+                uncompared.append(Uncompared(each.id, comparison.unread))
+            if comparison.are_neighbours:
+                yield _Neighbour(distance, each, comparison.similarity)
 
     def _candidates(self, draft: Draft, found: Iterable[ExistingDocument]) -> Iterator[tuple[int, ExistingDocument]]:
-        """Yield the documents that *draft* may duplicate, with their distances."""
+        """Yield the documents near *draft*, with their distances."""
         if draft.fingerprint is None:
             return
         # A document in flight is newer than what a search shows of it.
@@ -164,13 +260,12 @@ class Decider:
             if each.id != draft.id:
                 yield distance, each
 
-    def _verdict(self, draft: Draft, existing: ExistingDocument, distance: int) -> Verdict:
+    def _verdict(self, draft: Draft, neighbour: _Neighbour) -> Verdict:
         verdict: Verdict
         if isinstance(self._policy, str):
             verdict = self._policy
         else:
-            old = NearDup(existing.id, existing.index or "", distance, existing.fingerprint or 0, existing.source)
-            verdict = self._policy(draft.source or {}, old)
+            verdict = self._policy(draft.source or {}, neighbour.to_near_dup())
             if verdict not in VERDICTS:
                 raise InvalidInputError(
                     f"on_duplicate returned {shorten(verdict)}: let it return 'tag', 'skip', 'replace' or 'write'"

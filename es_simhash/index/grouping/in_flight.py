@@ -7,10 +7,11 @@ replaced stands again. Which document is a duplicate is decided in ``decide``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+from es_simhash.index.grouping.content import Content
 from es_simhash.index.grouping.in_memory import InMemoryLookup
 
 __all__ = ["ExistingDocument", "InFlight"]
@@ -36,6 +37,8 @@ class ExistingDocument:
             Its routing value.
         position:
             Its place among the documents given, from 0; ``None`` for one that a search showed.
+        content:
+            What it is compared by beside the fingerprint; ``None`` where only distances count.
     """
 
     id: str
@@ -45,6 +48,7 @@ class ExistingDocument:
     source: Mapping[str, Any] | None = None
     routing: str | None = None
     position: int | None = None
+    content: Content | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -75,6 +79,14 @@ class _Entry:
     is_settled: bool = False
 
 
+_CopyKey: TypeAlias = tuple[int, str, Hashable]
+
+
+def _copy_key(document: ExistingDocument) -> _CopyKey:
+    """Return a value that is equal for documents which every later document is compared with in the same way."""
+    return document.fingerprint or 0, document.group, None if document.content is None else document.content.key
+
+
 class InFlight:
     """Documents in flight, by id and by fingerprint."""
 
@@ -82,13 +94,19 @@ class InFlight:
         self._current: dict[str, _Entry] = {}
         self._by_position: dict[int, _Entry] = {}
         # Copies that belong to one group are equal for every later document: they are looked up as one.
-        self._copies: dict[tuple[int, str], list[_Entry]] = {}
+        self._copies: dict[_CopyKey, list[_Entry]] = {}
         self._lookup: InMemoryLookup[list[_Entry]] = InMemoryLookup()
 
     @property
     def settled(self) -> int:
         """Number of documents whose writes are done."""
         return sum(each.is_settled for each in self._current.values())
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the texts, or their shingles, of the documents occupy."""
+        contents = (each.document.content for each in self._current.values())
+        return sum(each.size for each in contents if each is not None)
 
     def add(
         self, document: ExistingDocument, *, replaced: Iterable[ExistingDocument] = (), is_attracting: bool = True
@@ -110,7 +128,7 @@ class InFlight:
             old.replaced_by.append(entry)
             entry.replaces.append(old)
         if document.fingerprint is not None and is_attracting:
-            key = document.fingerprint, document.group
+            key = _copy_key(document)
             if key not in self._copies:
                 self._copies[key] = []
                 self._lookup.add(document.fingerprint, self._copies[key])
@@ -138,14 +156,12 @@ class InFlight:
         entry = self._current.get(id_)
         return None if entry is None else entry.document
 
-    def find(self, fingerprint: int, max_distance: int) -> list[tuple[int, ExistingDocument]]:
-        """Return (distance in bits, document) of the documents within *max_distance*, one of all copies in a group."""
-        found = []
+    def find(self, fingerprint: int, max_distance: int) -> Iterator[tuple[int, ExistingDocument]]:
+        """Yield (distance in bits, document) of the documents within *max_distance*, one of all copies in a group."""
         for distance, copies in self._lookup.find(fingerprint, max_distance):
             standing = next((each for each in copies if self._is_standing(each)), None)
             if standing is not None:
-                found.append((distance, standing.document))
-        return found
+                yield distance, standing.document
 
     def _is_standing(self, entry: _Entry) -> bool:
         return self._current.get(entry.document.id) is entry and all(each.is_withdrawn for each in entry.replaced_by)

@@ -15,7 +15,9 @@ from typing import Any
 
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import GROUPED, group_fields, without_fingerprint
+from es_simhash.index.grouping.content import Content
 from es_simhash.index.grouping.decide import Decision, Draft
+from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.operations import Operation, Outcome
 
 __all__ = ["Item", "content_id", "has_fingerprint", "put_decision", "regroup_body", "with_draft"]
@@ -91,12 +93,13 @@ def has_fingerprint(operation: Operation, prefix: str) -> bool:
     return isinstance(own, Mapping) and "fingerprint" in own
 
 
-def with_draft(item: Item, prefix: str, *, with_source: bool) -> Item:
+def with_draft(item: Item, prefix: str, *, with_source: bool, reader: ContentReader | None = None) -> Item:
     """
     Return *item* with a draft, and with an id in its operation where that has none.
 
     An update that does not change the fingerprint gets no draft. A delete gets one without a fingerprint, so that the
-    document is no longer taken for a canonical.
+    document is no longer taken for a canonical. *reader* reads what the document is compared by, where more than
+    distances count.
     """
     operation = item.operation
     if operation is None:
@@ -114,8 +117,14 @@ def with_draft(item: Item, prefix: str, *, with_source: bool) -> Item:
         operation.body if with_source and isinstance(operation.body, Mapping) else None,
         operation.header.get("routing"),
         must_write=operation.kind in ("update", "delete"),
+        content=None if reader is None or fingerprint is None else _content_of(operation, reader),
     )
     return replace(item, operation=operation, draft=draft)
+
+
+def _content_of(operation: Operation, reader: ContentReader) -> Content:
+    is_partial = operation.kind == "update"
+    return reader.read(operation.body["doc"] if is_partial else operation.body, is_partial=is_partial)
 
 
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:

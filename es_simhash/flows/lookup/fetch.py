@@ -1,0 +1,94 @@
+"""
+Fetches documents that a lookup found: their texts, and the values of further fields.
+
+What is made of them lives elsewhere: the verification of a lookup is in ``verify``, grouping in ``flows.grouping``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
+from es_simhash.flows.transfer.texts import search_texts
+from es_simhash.index.rescore import document_key
+
+__all__ = ["FETCH", "Key", "fetch_hits"]
+
+# Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
+FETCH = 500
+
+Key: TypeAlias = tuple[str, str, str | None]
+"""Index, id and routing of a document."""
+
+
+def fetch_hits(
+    index: Index,
+    wanted: Sequence[Key],
+    take: Callable[[Mapping[str, Any]], None],
+    *,
+    text_fields: Sequence[str],
+    docvalue_fields: Sequence[Any] = (),
+    page: int = FETCH,
+) -> Flow[dict[Key, Gap | None]]:
+    """
+    Give *take* the hit of each document *wanted*; return those without one, and why.
+
+    Cost: one search for every *page* of them.
+
+    Args:
+        index:
+            What to search.
+        wanted:
+            Which documents.
+        take:
+            Gets each hit; also hits of other documents with one of the ids.
+        text_fields:
+            Fields brought from ``_source``, or from stored fields where an index keeps no source; may be empty.
+        docvalue_fields:
+            Fields brought from doc values.
+        page:
+            Most documents of a search.
+
+    Returns:
+        The documents without a hit: ``None`` for one that is not there any more, a gap where shards did not answer.
+    """
+    unanswered: dict[Key, Gap | None] = {}
+    done, copies = 0, 1
+    while done < len(wanted):
+        part = wanted[done : done + page]
+        ids = list(dict.fromkeys(id_ for _, id_, _ in part))
+        names = list(dict.fromkeys(name for name, _, _ in part))
+        # One id may stand in several of the indices, and in several shards of one.
+        size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
+        query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
+        body: dict[str, Any] = {"size": size, "query": query}
+        if docvalue_fields:
+            body["docvalue_fields"] = list(docvalue_fields)
+        try:
+            answer = yield from _search(index, body, text_fields)
+        except Exception as error:
+            if not is_window_refused(error) or page == 1:
+                raise
+            page = max(1, page // 2)
+            continue
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            take(hit)
+        missing = set(part) - set(map(document_key, hits))
+        if missing and len(hits) >= size:
+            copies *= 2
+            continue
+        done += len(part)
+        gaps = find_gaps(answer)
+        unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
+    return unanswered
+
+
+def _search(index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> Flow[dict[str, Any]]:
+    if text_fields:
+        return (yield from search_texts(index, body, text_fields))
+    answer: dict[str, Any] = yield Call("search", {"index": index, "body": {**body, "_source": False}})
+    return answer

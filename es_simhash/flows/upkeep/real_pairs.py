@@ -1,0 +1,113 @@
+"""
+Reads pairs of documents near each other that an index really has, for :class:`~es_simhash.quality.tuning.RealPairs`.
+
+The documents near a sample of documents are looked up, and some of them are read and compared by text. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.lookup.fetch import Key
+from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.options import Options
+from es_simhash.flows.lookup.verify import fetch_texts
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.hashing import Scheme, fingerprints
+from es_simhash.index.rescore import NearDup, NearDups
+
+if TYPE_CHECKING:
+    from es_simhash.quality.tuning import RealPairs
+
+__all__ = ["LOOKUPS", "read_real_pairs"]
+
+LOOKUPS = 200
+"""Sampled documents that are looked up."""
+_TOGETHER = 20
+# Of the documents near one, so many are compared; each then stands for several.
+_COMPARED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A sampled text, by its number, and a document near it; *weight* is the number of pairs that it stands for."""
+
+    number: int
+    near_dup: NearDup
+    weight: float
+
+
+def read_real_pairs(
+    context: Context,
+    index: Index,
+    sampled: Sequence[tuple[Key, str]],
+    *,
+    scheme: Scheme,
+    text_fields: Sequence[str],
+    max_distance: int,
+    seed: int,
+) -> Flow[RealPairs]:
+    """
+    Return pairs of *sampled* documents and documents within *max_distance*, compared by text.
+
+    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
+    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What to search.
+        sampled:
+            Key and text of documents drawn at random.
+        scheme:
+            The scheme of the index.
+        text_fields:
+            Fields of the text.
+        max_distance:
+            Largest distance of a pair in bits, inclusive.
+        seed:
+            Decides which documents are compared where one has many near it.
+    """
+    chance = Random(seed)
+    asked = sampled[:LOOKUPS]
+    texts = [text for _, text in asked]
+    values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
+    pairs: list[_Pair] = []
+    for begin in range(0, len(asked), _TOGETHER):
+        part = values[begin : begin + _TOGETHER]
+        answers = yield from find_many(context, index, None, part, Options(max_distance=max_distance))
+        for number, answer in enumerate(answers, begin):
+            if isinstance(answer, Exception):
+                raise answer
+            pairs += _draw(number, asked[number][0], answer, chance)
+    found = yield from fetch_texts(
+        index, list({each.near_dup.key: each.near_dup for each in pairs}.values()), text_fields
+    )
+    known = [each for each in pairs if each.near_dup.key in found.texts]
+    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts))
+    return compared
+
+
+def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_Pair]:
+    near = [each for each in answer if each.key != itself]
+    drawn = near if len(near) <= _COMPARED else chance.sample(near, _COMPARED)
+    return [_Pair(number, each, len(near) / len(drawn)) for each in drawn]
+
+
+def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str]) -> RealPairs:
+    import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
+
+    from es_simhash.index.similarity import compare_pairs  # noqa: PLC0415
+    from es_simhash.quality.tuning import RealPairs  # noqa: PLC0415
+
+    places = {key: len(texts) + place for place, key in enumerate(others)}
+    left = np.array([each.number for each in pairs], np.int64)
+    right = np.array([places[each.near_dup.key] for each in pairs], np.int64)
+    similarity, _ = compare_pairs([*texts, *others.values()], left, right)
+    distance = np.array([each.near_dup.distance for each in pairs], np.int64)
+    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64))

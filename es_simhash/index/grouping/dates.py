@@ -1,0 +1,120 @@
+"""
+Dates as a server reads them from a document, for the formats that most mappings use.
+
+Pure. A date in another format is not guessed: the caller is told that it cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from typing import Any
+
+__all__ = ["milliseconds_of"]
+
+# The formats of a field whose mapping names none.
+_DEFAULT = "strict_date_optional_time||epoch_millis"
+_DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
+
+# A date_nanos is a number of nanoseconds in 63 bits.
+_LAST_OF_NANOS = (2**63 - 1) // 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_FRACTION = r"(?:[.,](?P<fraction>\d{1,9}))"
+_ZONE = r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)"
+
+_OPTIONAL_TIME = re.compile(
+    rf"(?P<year>\d{{4}})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
+    rf"(?:T(?P<hour>\d\d)(?::(?P<minute>\d\d)(?::(?P<second>\d\d){_FRACTION}?)?)?{_ZONE}?)?)?)?"
+)
+# The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
+_PATTERNS = {
+    "date_optional_time": _OPTIONAL_TIME,
+    "date_optional_time_nanos": re.compile(
+        rf"(?P<year>\d{{4}})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)(?:T{_TIME}{_FRACTION}?{_ZONE}?)?)?)?"
+    ),
+    "date": re.compile(_DAY),
+    "date_time": re.compile(rf"{_DAY}T{_TIME}{_FRACTION}{_ZONE}"),
+    "date_time_no_millis": re.compile(rf"{_DAY}T{_TIME}{_ZONE}"),
+    "date_hour_minute_second": re.compile(rf"{_DAY}T{_TIME}"),
+    "yyyy-MM-dd": re.compile(_DAY),
+    "uuuu-MM-dd": re.compile(_DAY),
+    "yyyy-MM-dd HH:mm:ss": re.compile(rf"{_DAY} {_TIME}"),
+    "uuuu-MM-dd HH:mm:ss": re.compile(rf"{_DAY} {_TIME}"),
+    "yyyy-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
+    "uuuu-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
+}
+_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
+
+
+def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> float | None:
+    """
+    Return the moment that a server reads from *value*, in milliseconds since 1970; ``None`` if it cannot be read here.
+
+    Read are ISO 8601 dates with four digits of the year (``strict_date_optional_time``, ``strict_date_time`` and the
+    like), ``epoch_millis``, ``epoch_second``, and patterns such as ``yyyy-MM-dd HH:mm:ss``. A date without a zone is in
+    UTC, as on the server.
+
+    Args:
+        value:
+            A value of the field in a document: a string, a number or a datetime.
+        date_format:
+            ``format`` of the field's mapping: formats that are tried in order, with ``||`` between them. ``None``
+            where the mapping has none.
+        with_nanos:
+            Whether parts of a millisecond count: for the type ``date_nanos``.
+    """
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    # A server reads a number as the text that stands in the JSON, so 2026 is a year.
+    text = value if isinstance(value, str) else repr(value)
+    for name in (date_format or (_DEFAULT_OF_NANOS if with_nanos else _DEFAULT)).split("||"):
+        reader = _reader(name.strip().removeprefix("strict_"))
+        if reader is None:
+            return None  # a format before the one that fits may be the one that the server takes
+        found = reader(text)
+        if found is not None and with_nanos:
+            return float(found) if 0 <= found <= _LAST_OF_NANOS else None
+        if found is not None:
+            return float(found.to_integral_value(ROUND_FLOOR))
+    return None
+
+
+def _reader(name: str) -> Callable[[str], Decimal | None] | None:
+    if name == "epoch_millis":
+        return lambda text: Decimal(text) if _NUMBER.fullmatch(text) else None
+    if name == "epoch_second":
+        return lambda text: Decimal(text) * 1000 if _NUMBER.fullmatch(text) else None
+    pattern = _PATTERNS.get(name)
+    return None if pattern is None else lambda text: _read_calendar(pattern, text)
+
+
+def _read_calendar(pattern: re.Pattern[str], text: str) -> Decimal | None:
+    match = pattern.fullmatch(text)
+    if match is None:
+        return None
+    found = match.groupdict()
+    numbers = [int(found.get(name) or least) for name, least in _PARTS]
+    try:
+        moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]
+    except (ValueError, OverflowError):
+        return None
+    passed = moment - _EPOCH
+    seconds = Decimal(passed.days) * 86_400 + passed.seconds
+    return seconds * 1000 + Decimal(int((found.get("fraction") or "0").ljust(9, "0"))) / 1_000_000
+
+
+_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
+
+
+def _offset(zone: str | None) -> timedelta:
+    if zone is None or zone == "Z":
+        return timedelta(0)
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return -size if zone[0] == "-" else size
