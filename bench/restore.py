@@ -46,7 +46,7 @@ def make_documents(count: int) -> dict[str, dict[str, Any]]:
 
 def write_archive(path: Path, index: str, documents: dict[str, dict[str, Any]]) -> None:
     lines = [
-        Archived(index, id_, None, json.dumps(source), (index, "d0000000", None), PLAN, "2026-01-01T00:00:00.000Z")
+        Archived(index, id_, None, json.dumps(source), (index, "d0000000", None), PLAN, "2100-01-01T00:00:00.000Z")
         for id_, source in documents.items()
     ]
     with ArchiveWriter(path, PLAN) as writer:

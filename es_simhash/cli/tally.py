@@ -75,7 +75,11 @@ class Tally:
             self._problems += 1
             if len(self._warnings) < SHOWN_FAILURES:
                 self._warnings.append(f"{record.place}: {reason}")
-        duplicate = {} if each.canonical is None else {"canonical": each.canonical, "distance": each.distance}
+        duplicate: dict[str, Any] = (
+            {} if each.canonical is None else {"canonical": each.canonical, "distance": each.distance}
+        )
+        if each.similarity is not None:
+            duplicate["similarity"] = each.similarity
         kind = {} if each.kind is None else {"kind": each.kind}
         self._write(record, {"id": each.id, "action": each.action, "reason": reason, **kind, **duplicate})
 

@@ -138,20 +138,41 @@ class Model:
         self.states = {place: states for place, states in self.states.items() if place.index != index}
 
 
+def similarity(a: str, b: str) -> float:
+    """Return the share of runs of three words that both texts have; the texts here have plain words only."""
+    one, two = (_runs(text.split()) for text in (a, b))
+    return len(one & two) / len(one | two) if one and two else 0.0
+
+
+def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
+    words = [word for word in words if word != BLANK]
+    return {tuple(words[at : at + 3]) for at in range(max(1, len(words) - 2))} if words else set()
+
+
+def is_near(bits: int, text: str, other: Doc, grouping: Mapping[str, Any]) -> bool:
+    """Return whether *other* is a neighbour of a document with these *bits* and this *text*."""
+    if other.fingerprint is None or distance(bits, other.fingerprint) > grouping["max_distance"]:
+        return False
+    bound = grouping.get("similarity")
+    return bound is None or similarity(text, other.source["body"]) >= bound
+
+
 def distance(a: int, b: int) -> int:
     """Return how many bits differ."""
     return (a ^ b).bit_count()
 
 
-def group(prints: Sequence[int], max_distance: int, rule: str) -> list[int]:
-    """Return for each fingerprint, in canonical order, the number of its canonical."""
+def group(docs: Sequence[Doc], grouping: Mapping[str, Any]) -> list[int]:
+    """Return for each document, in canonical order, the number of its canonical."""
     result: list[int] = []
-    for here, own in enumerate(prints):
-        if rule == "star":
-            near = [n for n in range(here) if result[n] == n and distance(prints[n], own) <= max_distance]
+    for here, own in enumerate(docs):
+        bits, text = own.fingerprint or 0, own.source["body"]
+        neighbours = [n for n in range(here) if is_near(bits, text, docs[n], grouping)]
+        if grouping["rule"] == "star":
+            near = [n for n in neighbours if result[n] == n]
             result.append(min(near, default=here))
             continue
-        joined = {result[n] for n in range(here) if distance(prints[n], own) <= max_distance} | {here}
+        joined = {result[n] for n in neighbours} | {here}
         result = [min(joined) if each in joined else each for each in [*result, here]]
     return result
 
@@ -162,12 +183,13 @@ def expected_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[d
 
     There is one answer, but where several documents share index and id: their order is not defined.
     """
+    [order] = [grouping["canonical"]] if isinstance(grouping["canonical"], str) else grouping["canonical"]
 
     def key(each: Seen) -> tuple[Any, ...]:
         first = 0.0
-        if grouping["canonical"] == "longest":
+        if order == "longest":
             first = -len(each.doc.source["body"])
-        elif grouping["canonical"] == "-simhash.at":
+        elif order == "-simhash.at":
             first = -datetime.fromisoformat(each.ours["at"]).timestamp() if "at" in each.ours else 1.0
         return first, each.place.id.encode(), each.place.index
 
@@ -177,7 +199,7 @@ def expected_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[d
     answers = []
     for order in product(*(permutations(tied) for tied in ties.values())):
         docs = [each for tied in order for each in tied]
-        canonical = group([each.doc.fingerprint for each in docs], grouping["max_distance"], grouping["rule"])
+        canonical = group([each.doc for each in docs], grouping)
         answer = {}
         for each, number in zip(docs, canonical):
             name = docs[number].place.id

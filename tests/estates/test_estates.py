@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from es_simhash.client import drivers
-from tests.estates.machine import WAITING, Estate
+from tests.estates.machine import Estate
 
 pytestmark = pytest.mark.estates
 
@@ -66,7 +66,6 @@ def estate(server, call, runner, monkeypatch):
 
 def test_estates(estate):
     """Complete and right, or an error; nothing lost, doubled or changed that was not ours to change."""
-    print(f"not done yet: {WAITING}")  # noqa: T201
     start, number = time.monotonic(), SEED
     while number < SEED + CHUNKS if SECONDS is None else number == SEED or time.monotonic() - start < float(SECONDS):
         try:

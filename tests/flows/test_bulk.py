@@ -7,10 +7,10 @@ from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError
 from es_simhash.flows.protocol import Call, Wait
-from es_simhash.flows.transfer.bulk import send_bulk, to_operation
+from es_simhash.flows.transfer.bulk import Bulk, send_bulk, to_operation
 from es_simhash.flows.transfer.retry import ATTEMPTS, LONGEST_WAIT_SECONDS
 from es_simhash.index.operations import Operation, Refusal
-from tests.flows.by_hand import ServerError
+from tests.flows.by_hand import ServerError, carry_out
 
 
 def operations(count):
@@ -327,3 +327,22 @@ def test_a_delete_whose_answer_was_lost_is_done():
     index = Documents(["unsure"], held={"1": {}})
     [outcome] = index.carry_out(send_bulk([Operation("delete", {"_index": "i", "_id": "1"})]))
     assert (outcome.is_done, index.docs) == (True, {})
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_script_that_may_have_run_is_not_sent_again(status, is_whole):
+    """Only a 429 says that nothing was done; with ``if_seq_no`` the server runs a script once, whatever is sent."""
+    header = {"_index": "i", "_id": "1"}
+    sent = [
+        Operation("update", header, {"script": "ctx._source.n += 1"}),
+        Operation("update", {**header, "_id": "2", "if_seq_no": 3, "if_primary_term": 1}, {"script": "x"}),
+        Operation("update", {**header, "_id": "3"}, {"doc": {"n": 1}}),
+    ]
+    bulk = Bulk(sent, repeats_scripts=False)
+    refused = ServerError(status) if is_whole else done("123", dict.fromkeys("123", status))
+    again = "123" if status == 429 else "23"
+    run = carry_out(bulk.finish(refused), lambda _: done(again))
+    assert [each.is_done for each in run.result] == [status == 429, True, True]
+    assert run.result[0].status == (201 if status == 429 else status)
+    assert len(run.calls) == 1

@@ -40,6 +40,7 @@ def test_a_small_result_window(server, index, simhash):
     simhash.create_index(index, settings={**ONE_SHARD, "max_result_window": 40})
     fill(server, index, [7] * 333)
     assert len(simhash.find_near_dups(index, fingerprint=7)) == 333
+    assert len(simhash.find_near_dups_of(index, "00000")) == 332
     [many] = simhash.find_near_dups_many(index, [TEXT])
     assert len(many) == 0
     assert open_contexts(server, index) == 0

@@ -11,7 +11,7 @@ import uuid
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint_fields
+from es_simhash import AsyncSimHashClient, InvalidInputError, SimHashClient, fingerprint_fields
 from es_simhash.cli import app
 from tests.server.conftest import Calls
 from tests.server.servers import send
@@ -164,6 +164,39 @@ def test_a_reader_who_may_only_search_gets_no_part_for_the_whole(login):
     outcome = simhash.find_near_dups_many(INDEX, fingerprints=[7, FAR])
     assert isinstance(outcome[0], forbidden)
     assert len(outcome[1]) == 0
+
+
+def test_document_level_security(guarded, login):
+    """Lookups, streams, pairs and counts are exact over the documents that the user may see."""
+    index, seen = f"guarded-{uuid.uuid4().hex}", [str(n) for n in range(0, 40, 2)]
+    rights = {
+        "index_patterns": [index],
+        "allowed_actions": ["read", *POINT_IN_TIME, "indices:admin/mappings/get"],
+        "dls": json.dumps({"term": {"team": "ours"}}),
+    }
+    role = {"cluster_permissions": ["cluster_composite_ops"], "index_permissions": [rights]}
+    owner = address(guarded, *guarded.login)
+    user = {"password": PASSWORD, "opendistro_security_roles": ["ours"]}
+    for path, body in (("roles", role), ("internalusers", user)):
+        status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/ours", body)
+        assert status < 300, answer
+    with make_client(guarded, *guarded.login) as client:
+        mapping = {"properties": {"team": {"type": "keyword"}}}
+        SimHashClient(client).create_index(index, settings={"index.max_result_window": 15}, mappings=mapping)
+        lines = []
+        for n in range(40):
+            lines += [{"index": {"_id": str(n)}}, {"team": "theirs" if n % 2 else "ours", **fingerprint_fields(7)}]
+        client.bulk(index=index, body=lines, refresh=True)
+    simhash = login("ours")
+    answer = simhash.find_near_dups(index, fingerprint=7)
+    assert (sorted(each.id for each in answer), answer.complete) == (sorted(seen), True)
+    [many] = simhash.find_near_dups_many(index, fingerprints=[7])
+    for found in (many, simhash.stream_near_dups(index, fingerprint=7), simhash.find_near_dups(index, fingerprint=6)):
+        assert sorted(each.id for each in found) == sorted(seen)
+    assert len(list(simhash.pairs(index))) == len(seen) * (len(seen) - 1) / 2
+    assert simhash.check(index)[0].documents == len(seen)
+    with pytest.raises(InvalidInputError):
+        simhash.find_near_dups_of(index, "1")
 
 
 def test_a_user_without_rights_is_refused(login):

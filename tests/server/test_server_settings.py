@@ -54,3 +54,31 @@ def test_a_default_search_pipeline_is_left_out(pipelines, name):
             return await AsyncSimHashClient(client).find_near_dups(index, TEXTS[0], max_distance=64)
 
     assert len(asyncio.run(lookup())) == len(TEXTS)
+
+
+def test_the_request_cache_shows_each_refresh(server, index, sync_client):
+    """Counts and statistics are searches without hits, which servers keep the answers of: until the next refresh."""
+    simhash = SimHashClient(sync_client)
+    cached = {"index.requests.cache.enable": True, "refresh_interval": "-1", "number_of_replicas": 0}
+    simhash.create_index(index, text_field="body", settings=cached)
+    for written in range(1, 4):
+        list(simhash.ingest(index, [{"_id": str(written), "body": TEXTS[0]}]))
+        server.request("POST", f"/{index}/_refresh")
+        for _ in range(3):
+            [check] = simhash.check(index)
+            assert (check.documents, check.fingerprinted) == (written, written)
+            assert len(SimHashClient(sync_client).find_near_dups(index, TEXTS[0])) == written
+    server.request("DELETE", f"/{index}/_doc/1?refresh=true")
+    assert simhash.check(index)[0].documents == 2
+    cache = server.request("GET", f"/{index}/_stats/request_cache")["_all"]["primaries"]["request_cache"]
+    assert cache["hit_count"] > 0
+
+
+def test_no_server_ends_searches_early_by_default(server, index):
+    """Neither product has a setting by which every search ends after some documents; then we would have to undo it."""
+    server.request("PUT", f"/{index}", {})
+    every = server.request("GET", "/_cluster/settings?include_defaults=true&flat_settings=true")
+    own = server.request("GET", f"/{index}/_settings?include_defaults=true&flat_settings=true")[index]
+    names = {name for each in (*every.values(), *own.values()) for name in each}
+    assert any(name.startswith("search.") for name in names)
+    assert not [name for name in names if "terminate" in name]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash.index.grouping.content import Content, Unread, compare_contents
+from es_simhash.index.grouping.content import Content, Unread, compare_contents, cut_together
 from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.read_content import make_reader
 from es_simhash.index.grouping.rule import Grouping
@@ -149,3 +149,14 @@ def test_a_text_is_kept_until_it_is_compared():
     assert (before, one.size) == (TEXT.__sizeof__(), 8 * (len(TEXT.split()) - 2))
     assert one.pending_text is None
     assert one.key == other.key
+
+
+def test_texts_are_cut_together_as_each_alone():
+    """Copies once; what was cut before stays."""
+    texts = [TEXT, OTHER, TEXT, "…", None]
+    alone = [Content(text).shingles().tolist() for text in texts]
+    contents = [Content(text) for text in texts]
+    cut_together(contents[:2])
+    cut_together(contents)
+    assert [each.pending_text for each in contents] == [None] * 5
+    assert [each.shingles().tolist() for each in contents] == alone

@@ -149,11 +149,14 @@ class Existing:
             Fingerprints of canonicals that are not near themselves, by id; only for ``connected``.
         gaps:
             For a fingerprint whose lookup was incomplete, why.
+        is_compared:
+            Whether texts are compared.
     """
 
     near: Mapping[int, Sequence[ExistingDocument]] = field(default_factory=dict)
     canonicals: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    is_compared: bool = False
 
 
 class ExistingLookup:
@@ -228,7 +231,7 @@ class ExistingLookup:
         near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
         canonicals = {} if self._grouping.rule == "star" else (yield from self._other_canonicals(near.values()))
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
-        return Existing(near, canonicals, gaps)
+        return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
 
     def _contents(self, found: Iterable[NearDups]) -> Flow[dict[Key, Content] | None]:
         """Return what the documents *found* are compared by; ``None`` where only distances count."""

@@ -200,7 +200,7 @@ class _Pipeline:
             lookups = lookup.batch(following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
-            bulk = Bulk(sending, prefix=self._context.prefix)
+            bulk = Bulk(sending, prefix=self._context.prefix, repeats_scripts=False)
             yield from check()
             due = batch.due if following is None or batch.due is not None else following.due
             reading = Compute(self._source.take, (due,)) if is_reading else None

@@ -8,13 +8,14 @@ pipeline of batches is in ``ingest``; replaced canonicals are in ``relink``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.index.grouping.content import Content, cut_together
 from es_simhash.index.grouping.decide import Decider, Uncompared
 from es_simhash.index.grouping.item import Item, put_decision, regroup_body
 from es_simhash.index.operations import Operation, Outcome, Refusal
@@ -22,13 +23,27 @@ from es_simhash.index.operations import Operation, Outcome, Refusal
 __all__ = ["Settlement", "decide_items"]
 
 UNDECIDED = 424
+FIRST = 3
 
 
 def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *, prefix: str, at: str) -> list[Item]:
     """
     Return *items*, decided in their order, with the group fields in their operations.
     """
+    if existing.is_compared:
+        cut_together(_compared_soon(items, existing))
     return [_decide(decider, item, existing, prefix=prefix, at=at) for item in items]
+
+
+def _compared_soon(items: Sequence[Item], existing: Existing) -> Iterator[Content]:
+    """Yield the contents that will be compared: of new documents near one in the index, and of those near them."""
+    for item in items:
+        draft = item.draft
+        near = existing.near.get(draft.fingerprint, ()) if draft and draft.fingerprint is not None else ()
+        if draft and draft.content is not None and near:
+            yield draft.content
+            # The first neighbour decides, so those after it are seldom compared.
+            yield from (each.content for each in near[:FIRST] if each.content is not None)
 
 
 def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, at: str) -> Item:

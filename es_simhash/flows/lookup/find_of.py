@@ -19,8 +19,8 @@ from es_simhash.flows.lookup.search import search
 from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import read_index_settings
-from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, sentences
-from es_simhash.flows.transfer.pages import Hits
+from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
+from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
@@ -123,9 +123,24 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
     """Return the documents of that id, with their fingerprints, and why some may be missing."""
     name = Fields(context.prefix).fingerprint
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
-    answer = yield Call("search", {"index": index, "body": body})
-    hits = answer["hits"]["hits"]
-    return _meant(hits, routing), find_gaps(answer)
+    try:
+        answer = yield Call("search", {"index": index, "body": body})
+    except Exception as error:
+        if not is_window_refused(error):
+            raise
+    else:
+        gaps = find_gaps(answer)
+        if not is_window_refused(gaps):
+            return _meant(answer["hits"]["hits"], routing), gaps
+    hits: list[Mapping[str, Any]] = []
+
+    def note(page: Hits) -> Flow[bool]:
+        yield from ()
+        hits.extend(page)
+        return False
+
+    gaps = yield from read_pages(index, body, note, page=COPIES)
+    return _meant(hits, routing), gaps
 
 
 def _meant(hits: Hits, routing: str | None) -> Hits:

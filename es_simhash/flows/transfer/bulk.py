@@ -97,6 +97,10 @@ class Bulk:
             Makes the ids.
         prefix:
             Name of the object that holds the fields, for that comparison.
+        repeats_scripts:
+            Whether an update by a script goes out again after a refusal that may have come after the server ran it.
+            ``False`` for scripts that are not ours: run twice, a script may count twice. One with ``if_seq_no`` goes
+            out again in any case, because the server runs it once.
 
     Attributes:
         outcomes:
@@ -104,9 +108,15 @@ class Bulk:
     """
 
     def __init__(
-        self, operations: Sequence[Operation], *, make_id: Callable[[], str] = new_id, prefix: str = DEFAULT_PREFIX
+        self,
+        operations: Sequence[Operation],
+        *,
+        make_id: Callable[[], str] = new_id,
+        prefix: str = DEFAULT_PREFIX,
+        repeats_scripts: bool = True,
     ) -> None:
         self._prefix = prefix
+        self._repeats_scripts = repeats_scripts
         self.outcomes: list[Outcome | None] = [None] * len(operations)
         self._operations = list(operations)
         # What was asked for, where the id is ours, by position.
@@ -117,9 +127,11 @@ class Bulk:
                 header = {**operation.header, "_id": make_id()}
                 self._operations[place] = Operation("create", header, operation.body)
         self._waves = _waves(self._operations)
-        # Positions to send again at once, and those that the server may have carried out already.
+        # Positions to send again at once, those that the server may have carried out already, and those that are
+        # therefore not sent again.
         self._changed: set[int] = set()
         self._unsure: set[int] = set()
+        self._final: set[int] = set()
 
     def call(self) -> Call:
         """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
@@ -221,6 +233,10 @@ class Bulk:
             outcome = Outcome(outcome.id, outcome.index, 200)
         if outcome.status in _UNSURE:
             self._unsure.add(place)
+            if not self._repeats_scripts and _is_counted(operation):
+                self._final.add(place)
+                reason = f"the server may have run the script all the same, so it is not sent again: {outcome.error}"
+                outcome = replace(outcome, error=Refusal(outcome.status, reason=reason))
         self.outcomes[place] = outcome
 
     def _change(self, place: int, operation: Operation) -> None:
@@ -248,7 +264,7 @@ class Bulk:
             id_ = str(operation.header.get("_id"))
             if outcome is None:
                 continue
-            if place in self._changed or is_passing(outcome.status):
+            if place in self._changed or (is_passing(outcome.status) and place not in self._final):
                 if id_ in later:
                     self.outcomes[place] = Outcome(later[id_].id, later[id_].index, 200)
                     self._changed.discard(place)
@@ -274,6 +290,12 @@ def _waves(operations: Sequence[Operation]) -> list[list[int]]:
             waves.append([])
         waves[number].append(place)
     return waves
+
+
+def _is_counted(operation: Operation) -> bool:
+    """Return whether a server that gets *operation* twice may change the document twice."""
+    is_script = operation.kind == "update" and isinstance(operation.body, Mapping) and "script" in operation.body
+    return is_script and "if_seq_no" not in operation.header
 
 
 def _may_share(earlier: Operation, later: Operation) -> bool:

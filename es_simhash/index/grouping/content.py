@@ -13,13 +13,13 @@ from hashlib import blake2b
 from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.index.similarity import compare_shingles, shingle_set, shingle_sets
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.rule import Grouping
     from es_simhash.index.similarity import Shingles, Similarity
 
-__all__ = ["Comparison", "Content", "Unread", "compare_contents", "moment_of", "per_of"]
+__all__ = ["Comparison", "Content", "Unread", "compare_contents", "cut_together", "moment_of", "per_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,20 @@ def _compare_texts(first: Content, second: Content, bound: float) -> Comparison:
         return Comparison(are_neighbours=bound == 0)
     similarity = compare_shingles(mine, others)
     return Comparison(similarity.jaccard >= bound, similarity)
+
+
+def cut_together(contents: Iterable[Content]) -> None:
+    """
+    Compute the shingles of all of *contents* that have none yet: several times faster than one by one.
+    """
+    pending: dict[bytes, list[Content]] = {}
+    for each in contents:
+        if each.pending_text is not None:
+            pending.setdefault(each.digest, []).append(each)
+    texts = [copies[0].pending_text or "" for copies in pending.values()]
+    for copies, shingles in zip(pending.values(), shingle_sets(texts), strict=True):
+        for each in copies:
+            each.put_shingles(shingles)
 
 
 def per_of(values: Iterable[Any]) -> tuple[str, ...]:

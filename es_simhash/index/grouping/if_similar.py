@@ -27,6 +27,10 @@ class IfSimilar:
 
     A near-duplicate whose text cannot be read does not count as a duplicate.
 
+    A grouping that verifies (``ingest(verify=0.8)``) makes it unnecessary: that compares the texts for every policy,
+    and is recorded, so that ``reconcile`` makes the same groups. Use this one for a stricter bound in one ingest, or
+    for other fields than those that the index records.
+
     Args:
         text_field:
             Field or fields of the text, in both documents.

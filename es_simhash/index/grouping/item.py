@@ -114,12 +114,18 @@ def with_draft(item: Item, prefix: str, *, with_source: bool, reader: ContentRea
         str(operation.header.get("_id")),
         fingerprint,
         operation.header.get("_index"),
-        operation.body if with_source and isinstance(operation.body, Mapping) else None,
+        _written_fields(operation) if with_source else None,
         operation.header.get("routing"),
         must_write=operation.kind in ("update", "delete"),
         content=None if reader is None or fingerprint is None else _content_of(operation, reader),
     )
     return replace(item, operation=operation, draft=draft)
+
+
+def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
+    """Return the fields that the operation writes: of an update, those of its partial document."""
+    body = operation.body.get("doc") if operation.kind == "update" else operation.body
+    return body if isinstance(body, Mapping) else None
 
 
 def _content_of(operation: Operation, reader: ContentReader) -> Content:

@@ -1,0 +1,163 @@
+"""
+How the machine makes a step, by our library or as another program, and how it looks at all documents.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import note
+from hypothesis.stateful import RuleBasedStateMachine
+
+from es_simhash import AsyncSimHashClient, SimHashClient, SimHashError
+from tests.estates.model import Model, Place, Seen, see
+from tests.estates.values import REMOVED, routed
+from tests.estates.wire import Wire
+from tests.server.conftest import Calls, make_client
+from tests.server.servers import Server
+
+
+class Base(RuleBasedStateMachine):
+    """One estate, of indices whose names nobody else uses; the test makes subclasses that have a server."""
+
+    server: Server
+    call: Callable[[Any], Any]
+    run: Callable[[Any], Any]
+    client_errors: tuple[type[Exception], ...]
+    chance: random.Random  # makes ids for documents that have none
+    tally: Counter[str]  # what calls came to, over all examples: a rule that only ever fails shows here
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = f"estate-{secrets.token_hex(16)}"
+        self.model = Model()
+        self.wire = Wire(is_on=False)
+        self.faults: list[str] = []  # of the last step
+        self.connections: list[Any] = []
+        self.chance.seed(0)
+        self.clients: dict[str, Any] = {}
+        self.shards: dict[tuple[str, str], int] = {}
+        self.has_template = True  # whether what log rolls over to has our fields
+        self.number_of_steps = 0
+        self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of archives
+
+    # How a step is made
+
+    def ask(self, who: str, method: str, *args: Any, may_fail: bool = False, **options: Any) -> tuple[Any, Any]:
+        """
+        Call our library; return what it gave, in a list where it streams, and the error that it ended with.
+
+        Only its own errors and the search client's count, and only where the step *may_fail* or the wire was faulty.
+        """
+        before, self.wire.is_on = len(self.wire.log), who.endswith("wired")
+        result, error = None, None
+        try:
+            result = getattr(self.clients[who], method)(*args, **options)
+            if inspect.isgenerator(result):
+                streamed, result = result, []
+                for each in streamed:
+                    result.append(each)
+        except (SimHashError, *self.client_errors) as caught:
+            error = caught
+        finally:
+            self.wire.is_on = False
+            self.faults = self.wire.log[before:]
+            for line in self.faults:
+                note(f"  wire: {line}")
+        self.tally[f"{method}: {type(error).__name__ if error else 'done'}"] += 1
+        self.tally["faults"] += len(self.faults)
+        if error is not None:
+            note(f"  {type(error).__name__}: {str(error)[:200]}")
+            if not (may_fail or self.faults):
+                raise error
+        return result, error
+
+    def name(self, where: str) -> str:
+        """Return the real name, or names, of *where*; the embedded Elasticsearch has no data streams, only ``log``."""
+        if self.server.product == "elasticsearch":
+            where = where.replace("stream", "log")
+        return ",".join(f"{self.base}-{part}" for part in where.split(","))
+
+    def mappings(self, where: str) -> dict[str, dict[str, Any]]:
+        """Return concrete index to what it records of our fields; an empty record where it never had any."""
+        path = f"/{self.name(where)}/_mapping?ignore_unavailable=true"
+        found = self.server.request("GET", path, missing_ok=True) or {}
+        records = {}
+        for name, each in sorted(found.items()):
+            meta = each["mappings"].get("_meta", {}).get("es_simhash", {})
+            records[name] = meta.get("simhash", {})
+            fields = each["mappings"].get("properties", {}).get("simhash", {}).get("properties", {})
+            assert fields.get("fingerprint", {}).get("type", "keyword") == "keyword", f"{name} maps our fields wrongly"
+            if fields and not records[name]:
+                records[name] = {"scheme": {"name": REMOVED}}
+        return records
+
+    def schemes_of(self, where: str) -> dict[str, str]:
+        """Return concrete index to the name of its scheme, for those that have our fields."""
+        return {name: record["scheme"]["name"] for name, record in self.mappings(where).items() if record}
+
+    def is_healthy(self, where: str) -> bool:
+        """Return whether all it names is there, and agrees on a scheme."""
+        known = set(self.schemes_of(where).values())
+        return len(known) == 1 and REMOVED not in known and all(map(self.mappings, where.split(",")))
+
+    def shard_of(self, index: str, value: str) -> int:
+        """Return the shard to which *value*, an id or a routing value, leads."""
+        if (index, value) not in self.shards:
+            found = self.server.request("GET", f"/{index}/_search_shards?routing={value}")
+            self.shards[index, value] = found["shards"][0][0]["shard"]
+        return self.shards[index, value]
+
+    def place(self, index: str, id: str, routing: str | None) -> Place:
+        """Return where a document is."""
+        return Place(index, self.shard_of(index, id if routing is None else routing), id)
+
+    def _see(self, hit: dict[str, Any]) -> Seen:
+        return see(hit, self.place(hit["_index"], hit["_id"], hit.get("_routing")).shard)
+
+    def visible(self, where: str, routing: str | None = None) -> list[Seen]:
+        """Return what a search of everything shows now; where *routing* leads is the server's to say."""
+        path = f"/{self.name(where)}/_search?ignore_unavailable=true{'' if routing is None else f'&routing={routing}'}"
+        hits = self.server.request("POST", path, {"size": 10_000, "sort": "_doc"}, missing_ok=True)
+        return [self._see(hit) for hit in hits["hits"]["hits"]] if hits else []
+
+    def look(self) -> list[Seen]:
+        """Make everything visible, and compare all of it with the model."""
+        self.server.request("POST", f"/{self.base}-*/_refresh")
+        seen = self.visible("*")
+        self.model.check(seen, is_all=True)
+        return seen
+
+    def seen_in(self, where: str) -> list[Seen]:
+        """Return all documents of *where*, compared with the model before."""
+        names = self.mappings(where)
+        return [each for each in self.look() if each.place.index in names]
+
+    def connect(self) -> None:
+        """Make clients that remember nothing."""
+
+        async def make(**options: Any) -> Any:
+            return make_client(self.server, asynchronous=True, **options)
+
+        if not self.connections:
+            wired = make_client(self.server, **self.wire.options(self.server.product))
+            looped_wired = self.run(make(**self.wire.options(self.server.product, asynchronous=True)))
+            self.connections = [make_client(self.server), wired, self.run(make()), looped_wired]
+        plain, wired, looped, looped_wired = self.connections
+        self.clients = {"one": SimHashClient(plain), "two": SimHashClient(plain), "wired": SimHashClient(wired)}
+        self.clients["async"] = Calls(AsyncSimHashClient(looped), self.call)
+        self.clients["async wired"] = Calls(AsyncSimHashClient(looped_wired), self.call)
+
+    def pick(self, number: int) -> Place | None:
+        """Return a document that is there."""
+        places = sorted(place for place, states in self.model.states.items() if states != [None])
+        return places[number % len(places)] if places else None
+
+    def _routed(self, place: Place) -> str:
+        return routed(self.model.states[place][0].routing)

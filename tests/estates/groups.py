@@ -1,0 +1,123 @@
+"""
+Steps about groups: reconcile, dedupe, groups.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from tests.estates.base import Base
+from tests.estates.model import expected_groups, told_groups
+from tests.estates.values import GROUPING, clients, groupings, looked_at
+
+LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
+
+
+class Groups(Base):
+    """Groups become what the rule says, and are read as the documents say."""
+
+    def grouping_of(self, where: str) -> list[dict[str, Any]]:
+        """Return the different groupings that the indices of *where* record."""
+        found: list[dict[str, Any]] = []
+        for record in self.mappings(where).values():
+            if "grouping" in record and record["grouping"] not in found:
+                found.append(record["grouping"])
+        return found
+
+    @rule(
+        who=clients,
+        where=looked_at,
+        grouping=groupings,
+        dry_run=st.sampled_from((False, False, True)),
+        since=st.sampled_from((None, None, LONG_AGO)),
+    )
+    def reconcile(self, who, where, grouping, dry_run, since) -> None:
+        """Groups become what the rule says of all documents, and a second run finds nothing to do."""
+        seen = self.seen_in(where)
+        recorded = self.grouping_of(where)
+        may_fail = not self.is_healthy(where) or len(recorded) > 1
+        report, error = self.ask(
+            who,
+            "reconcile",
+            self.name(where),
+            dry_run=dry_run,
+            since=since,
+            may_fail=may_fail,
+            **({} if recorded else grouping),
+        )
+        if error is None and not dry_run and report.is_settled:
+            now = self.seen_in(where)
+            expected = expected_groups(seen, self.grouping_of(where)[0])
+            told, before = told_groups(now), told_groups(seen) if since else {}
+            # With a moment, what no change can have touched since then is left as it was.
+            assert any(
+                all(own in (before.get(place), answer[place]) for place, own in told.items()) for answer in expected
+            ), f"{told} must be {expected[0]}"
+            again, _ = self.ask("one", "reconcile", self.name(where), since=since)
+            assert again is None or again.changed == 0, again
+        assert error or dry_run or report.is_settled or self.faults, report
+
+    @rule(
+        who=clients,
+        where=looked_at,
+        grouping=groupings,
+        action=st.sampled_from(("tag", "delete")),
+        dry_run=st.booleans(),
+    )
+    def dedupe(self, who, where, grouping, action, dry_run) -> None:
+        """Duplicates are shown, tagged or deleted; their canonicals stay."""
+        seen = self.seen_in(where)
+        recorded = self.grouping_of(where)
+        may_fail = not self.is_healthy(where) or len(recorded) > 1
+        options = {**({} if recorded else grouping), "action": action, "dry_run": dry_run}
+        if action == "delete":  # by bits alone, as the model groups
+            options |= {"verify": False, "max_share": 1.0}
+        if action == "delete" and not dry_run:
+            options["archive"] = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removed.gz"
+        records, error = self.ask(who, "dedupe", self.name(where), may_fail=may_fail, **options)
+        asked = {key: grouping[key] for key in ("rule", "max_distance", "canonical") if key in grouping}
+        applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0]
+        answers = expected_groups(seen, applied)
+        duplicates = [{place for place in answer if answer[place][1] is not None} for answer in answers]
+        if action == "delete" and not dry_run:
+            done = Counter((each.index, each.id) for each in records or () if each.action == "deleted")
+            for each in seen:
+                told = (each.place.index, each.place.id)
+                possible = any(each.place in some for some in duplicates)
+                assert (
+                    possible
+                    or not done[told]
+                    or done[told] < sum((other.place.index, other.place.id) == told for other in seen)
+                ), f"{each} was deleted, and is no duplicate"
+                if done[told] or (possible and self.faults):
+                    is_sure = bool(done[told]) and len(duplicates) == 1
+                    self.model.change(each.place, lambda _: None, is_sure=is_sure)
+        if may_fail or error or self.faults or not records:
+            return
+        told = Counter((each.index, each.id) for each in records)
+        wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
+        # A document whose fingerprint is not the one of its present text is not deleted.
+        assert any(told <= some if action == "delete" else told == some for some in wanted), records
+
+    @rule(who=clients, where=looked_at)
+    def groups(self, who, where) -> None:
+        """Groups are read as the documents say."""
+        may_fail = not self.is_healthy(where) or not self.grouping_of(where)
+        found, error = self.ask(who, "groups", self.name(where), may_fail=True)
+        if error is not None:
+            assert may_fail or self.faults or "never grouped" in str(error), error
+            return
+        seen = [each for each in self.visible(where) if each.doc.fingerprint is not None]
+        names = {each.ours["group"] for each in self.visible(where) if "duplicate_of" in each.ours}
+        wanted = {name: Counter() for name in names}
+        for each in seen:
+            if each.ours.get("group") in names:
+                wanted[each.ours["group"]][each.place.index, each.place.id] += 1
+        told = {each.id: Counter((member.index, member.id) for member in each.members) for each in found}
+        assert told == wanted

@@ -1,0 +1,173 @@
+"""
+Steps that look up: each answer is complete and right, or says that it is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import note, strategies as st
+from hypothesis.stateful import rule
+
+from tests.estates.base import Base
+from tests.estates.model import Seen, distance, fingerprint, similarity
+from tests.estates.values import IDS, REMOVED, clients, distances, looked_at, texts
+
+
+class Lookups(Base):
+    """Lookups of every kind, compared with all that a search shows."""
+
+    @rule(
+        who=clients,
+        where=looked_at,
+        kind=st.sampled_from(("text", "text", "fingerprint", "many", "stream", "of")),
+        text=texts,
+        max_distance=st.one_of(distances, distances, st.just(64)),
+        options=st.fixed_dictionaries(
+            {},
+            optional={
+                "n": st.integers(0, 3),
+                "size": st.integers(1, 5),
+                "exclude_ids": st.lists(st.sampled_from(IDS), max_size=3),
+                "routing": st.sampled_from(("r1", "r2")),
+                "on_incomplete": st.just("return"),
+                "plan": st.integers(0, 5),
+                "verify": st.sampled_from((0, 0.5, 0.8)),
+            },
+        ),
+    )
+    def look_up(self, who, where, kind, text, max_distance, options) -> None:
+        """An answer is complete and right, or says that it is not."""
+        self.compare_lookup(who, where, kind, text, max_distance, dict(options))
+
+    def compare_lookup(
+        self, who: str, where: str, kind: str, text: str, max_distance: int, options: dict[str, Any]
+    ) -> None:
+        """Look up, and compare with what is near of all that a search shows."""
+        known = set(self.schemes_of(where).values()) - {REMOVED}
+        fits = self._condition(options)
+        bits = fingerprint(text, min(known, default="shingles"))
+        if kind in ("fingerprint", "stream"):
+            options.pop("verify", None)
+        bound = options.get("verify")
+        if bound is not None:  # the nearest are then the nearest among the verified
+            options.pop("size", None)
+        seen = self.visible(where, options.get("routing"))
+        own = ""
+        if kind == "of":
+            holders = [each for each in seen if each.doc.fingerprint is not None]
+            if not holders:
+                return
+            own = min(each.place.id for each in holders)
+            prints = {each.doc.fingerprint for each in holders if each.place.id == own}
+            bits = min(prints)
+            found = {each.doc.source["body"] for each in holders if each.place.id == own}
+            text = min(found)
+            if len(found) > 1:
+                options.pop("verify", None)
+                bound = None
+        if bits is None and kind == "fingerprint":
+            return
+        if kind == "stream":
+            options = {key: value for key, value in options.items() if key not in ("size", "on_incomplete")}
+        if "plan" in options:
+            plans, error = self.ask("one", "explain_plan", self.name(where), max_distance=max_distance, may_fail=True)
+            number = options.pop("plan")
+            usable = [each.plan for each in plans or () if can_run(each.plan, self.server.product)]
+            if usable:
+                options["plan"] = usable[number % len(usable)]
+        method, args = {
+            "text": ("find_near_dups", {"text": text}),
+            "fingerprint": ("find_near_dups", {"fingerprint": bits}),
+            "many": ("find_near_dups_many", {"texts": [text, text]}),
+            "stream": ("stream_near_dups", {"text": text}),
+            "of": ("find_near_dups_of", {"id": own}),
+        }[kind]
+        # A text without features is near to nothing, wherever it is looked for.
+        must_fail = bits is not None and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
+        may_fail = not self.is_healthy(where) or (kind == "of" and len(prints) > 1)
+        answer, error = self.ask(
+            who, method, self.name(where), max_distance=max_distance, may_fail=may_fail, **args, **options
+        )
+        if error is not None:
+            return
+        around = [
+            (each.place.index, each.place.id, distance(bits, each.doc.fingerprint), each.doc.source["body"])
+            for each in seen
+            if bits is not None and each.doc.fingerprint is not None and fits(each)
+        ]
+        around = [each for each in around if each[2] <= max_distance]
+        near = [each[:3] for each in around if bound is None or similarity(text, each[3]) >= bound]
+        size = options.get("size")
+        for each in answer if kind == "many" else [answer]:
+            if isinstance(each, Exception):
+                assert may_fail or self.faults, repr(each)
+                continue
+            is_complete = getattr(each, "complete", True)
+            assert is_complete or self.faults or may_fail, each.reasons
+            assert not must_fail or not is_complete, f"an answer though the schemes are {known}"
+            # A text that could not be read is kept, and makes the answer incomplete.
+            judge(
+                each,
+                near if is_complete else [found[:3] for found in around],
+                is_complete=is_complete,
+                size=size,
+                without=own,
+            )
+            self.tally[f"lookups that found {'some' if near else 'none'}"] += 1
+
+    def _condition(self, options: dict[str, Any]) -> Callable[[Seen], bool]:
+        """Put the filter into *options*, and return whether they let a document through."""
+        n = options.pop("n", None)
+        if n is not None:
+            options["filter"] = {"term": {"n": n}}
+        excluded = options.get("exclude_ids", ())
+
+        def fits(each: Seen) -> bool:
+            return each.place.id not in excluded and (n is None or each.doc.source.get("n") == n)
+
+        return fits
+
+    @rule(who=clients, where=looked_at, against=st.sampled_from((None, None, "a", "log")), max_distance=distances)
+    def pairs(self, who, where, against, max_distance) -> None:
+        """Every pair within an index, or between two, once."""
+        known = set(self.schemes_of(where).values()) | set(self.schemes_of(against or where).values())
+        may_fail = len(known) != 1 or not (self.is_healthy(where) and self.is_healthy(against or where))
+        other = None if against is None else self.name(against)
+        found, error = self.ask(who, "pairs", self.name(where), other, max_distance=max_distance, may_fail=may_fail)
+        if error is not None or may_fail:
+            return
+        one, two = ([each for each in self.visible(name) if each.doc.fingerprint] for name in (where, against or where))
+        # Two documents of one id in two shards look alike in an answer: each has its own pair.
+        wanted, places = set(), set()
+        for a in one:
+            for b in two:
+                bits = distance(a.doc.fingerprint, b.doc.fingerprint)
+                if a.place != b.place and bits <= max_distance:
+                    wanted.add((frozenset((a.place[::2], b.place[::2])), bits))
+                    places.add(frozenset((a.place, b.place)))
+        told = [(frozenset(((p.index, p.id), (p.other_index, p.other_id))), p.distance) for p in found]
+        assert set(told) == wanted, f"not told: {wanted - set(told)}; wrong: {set(told) - wanted}"
+        assert len(told) == len(places) or against is not None, "a pair is told twice"
+
+
+def judge(answer: Any, near: list[tuple[str, str, int]], *, is_complete: bool, size: int | None, without: str) -> None:
+    """Compare an answer with (index, id, distance) of all that is near; *without* is the id asked about."""
+    found = Counter((each.index, each.id, each.distance) for each in answer)
+    everything = Counter(near)
+    others = Counter(each for each in near if each[1] != without)
+    note(f"  found {sorted(found.elements())}")
+    assert found <= everything, f"found, and not near: {found - everything}"
+    if is_complete and size is None:
+        assert others <= found, f"near, and not found: {others - found}"
+    elif is_complete:
+        told = sorted(each[2] for each in found.elements())
+        least = sorted(each[2] for each in others.elements())[:size]
+        assert without or told == least, f"the nearest {size} are at {least}, not at {told}"
+
+
+def can_run(plan: Any, product: str) -> bool:
+    """Return whether the server can carry *plan* out: the embedded Elasticsearch has no scripts."""
+    return product == "opensearch" or not plan.script

@@ -1,0 +1,185 @@
+"""
+Steps in which our library writes: ingest and backfill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from tests.estates.base import Base
+from tests.estates.model import Doc, Seen, distance, fingerprint, is_near, to_user
+from tests.estates.values import (
+    CHANGED,
+    REMOVED,
+    WRITTEN,
+    Write,
+    clients,
+    decide_by_n,
+    groupings,
+    looked_at,
+    policies,
+    workers,
+    writes,
+    written_to,
+)
+
+
+class Writes(Base):
+    """Documents and fingerprints are written, and each report is believed."""
+
+    @rule(
+        who=clients,
+        where=written_to,
+        given=st.lists(writes, min_size=1, max_size=6),
+        on_duplicate=policies,
+        grouping=groupings,
+        workers=workers,
+    )
+    def ingest(self, who, where, given, on_duplicate, grouping, workers) -> None:
+        """Write documents, and believe each report."""
+        records = self.mappings(where)
+        # What a search shows and is still so; the rest changes once ingest makes it visible.
+        before = [each for each in self.visible(where) if self.model.states.get(each.place) == [each.doc]]
+        prints: dict[str, set[int]] = {}  # that an id has had
+        for place, states in self.model.states.items():
+            prints.setdefault(place.id, set()).update(each.fingerprint for each in states if each and each.fingerprint)
+        if on_duplicate is None or any("grouping" in each for each in records.values()):
+            grouping = {}
+        given = [self._adapted(each, where) for each in given]
+        is_refused = self.name(where).endswith("log") and not self.has_template
+        may_fail = not self.is_healthy(where) or is_refused
+        actions = [each.action() for each in given]
+        options = {"on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate, "workers": workers}
+        reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)
+        if not records:
+            assert error is not None
+            return
+        reports = reports or []
+        assert [each.position for each in reports] == list(range(len(reports)))
+        assert error is not None or len(reports) == len(given)
+        index = max(records)
+        scheme = self.schemes_of(where).get(index, "shingles")
+        for each, report in zip_longest(given, reports):
+            self._believe(each, report, index, scheme)
+        if error is None and on_duplicate is not None and not self.faults:
+            grouping = self.mappings(where)[index]["grouping"]
+            self._judge_decisions(grouping, before, prints, zip(given, reports), scheme, on_duplicate)
+
+    def _adapted(self, write: Write, where: str) -> Write:
+        """Return *write* as *where* can take it: a data stream only takes new documents, without routing."""
+        if write.id is None and write.kind == "update":
+            write = write._replace(kind="index")
+        if self.name(where).endswith("stream"):
+            write = write._replace(kind="create", routing=None)
+        if write.kind == "update" or self.server.product == "elasticsearch":  # it has no processors here
+            return write._replace(pipeline="")
+        return write._replace(pipeline=write.pipeline and f"{self.base}-{write.pipeline}")
+
+    def _believe(self, write: Write, report: Any, index: str, scheme: str) -> None:
+        """Let the model become what *report* says of *write*; without a report, anything may have happened."""
+        bits = fingerprint(write.text, scheme)
+
+        def new(old: Doc | None) -> Doc | None:
+            if write.kind == "update":
+                # An update that names another routing value for the same shard changes it on Elasticsearch alone.
+                renamed = write.routing if self.server.product == "elasticsearch" else None
+                return old and Doc(to_user(old.source | write.source()), bits, renamed or old.routing)
+            if old and write.kind == "create":
+                return old
+            changes = {"body": CHANGED} if write.pipeline.endswith("changes") else {}
+            return Doc(to_user(write.source() | changes), bits, write.routing)
+
+        if report is not None and report.action == "skipped":
+            return
+        if report is not None and report.action == "unchanged":  # nothing was created, and nothing was missing
+            same = [to_user(write.source()), bits]
+            states = self.model.states.get(self.place(index, write.id or report.id, write.routing), [])
+            assert write.kind == "create", report
+            assert same in [[each.user, each.fingerprint] for each in states if each], report
+            return
+        if write.pipeline.endswith("drops"):
+            assert self.faults or report is None or report.action == "dropped", report
+            return
+        id_ = write.id or (report and report.id)
+        is_written = report is not None and report.action in WRITTEN
+        if is_written:
+            told = (report.id, report.index, report.fingerprinted)
+            assert told == (id_, index, bits is not None), report
+        if not is_written and id_ is None:
+            self.model.loose.append(new(None))
+            return
+        place = self.place(index, id_, write.routing)
+        exists = self.model.states.get(place, [None])
+        if is_written and not self.faults:
+            assert write.kind != "create" or None in exists, f"{report}, though it was there"
+            assert write.kind != "update" or exists != [None], f"{report}, though it was not there"
+        if report is not None and not is_written and not self.faults:
+            refusable = {"create": exists != [None], "update": None in exists}
+            assert report.action == "refused", report
+            assert refusable.get(write.kind), report
+            return
+        self.model.change(place, new, is_sure=is_written)
+
+    def _judge_decisions(
+        self,
+        grouping: dict[str, Any],
+        before: list[Seen],
+        prints: dict[str, set[int]],
+        written: Iterable[tuple[Write, Any]],
+        scheme: str,
+        policy: str,
+    ) -> None:
+        """Judge what ingest took for duplicates: by what was visible before, and what each id has had, *prints*."""
+        written = list(written)
+        touched = {each.id for each, _ in written}
+        canonicals = [
+            each
+            for each in before
+            if each.doc.fingerprint is not None and "duplicate_of" not in each.ours and each.place.id not in touched
+        ]
+        for write, report in written:
+            own = fingerprint(write.text, scheme)
+            if own is not None and report.action in ("tagged", "skipped"):
+                bits = {distance(own, each) for each in prints.get(report.canonical, ())}
+                assert report.distance in bits or grouping["rule"] == "connected", f"{report}: {sorted(bits)}"
+                assert report.distance <= grouping["max_distance"] or grouping["rule"] == "connected", report
+            # A canonical that is replaced, and whose successor is written anew, is nobody's: reconcile ends that.
+            is_replaced = policy == "by n" or any(each.action == "replaced" for _, each in written)
+            if own is not None and report.action == "written" and not is_replaced:
+                missed = [each for each in canonicals if is_near(own, write.text, each.doc, grouping)]
+                assert not missed, f"{report} is near {missed}"
+            if own is not None and report.id is not None:
+                prints.setdefault(report.id, set()).add(own)
+
+    def _give_fingerprints(self, where: str, *, is_sure: bool, remove: bool = False) -> None:
+        """Let every document of *where* have the fingerprint of its text, or none."""
+        names, schemes = self.mappings(where), self.schemes_of(where)
+        for place in self.model.states:
+            if place.index in names:
+                scheme = schemes.get(place.index, "shingles")
+
+                def new(old: Doc | None, scheme: str = scheme) -> Doc | None:
+                    bits = old and not remove and fingerprint(old.source["body"], scheme)
+                    return old and replace(old, fingerprint=None if remove else bits)
+
+                self.model.change(place, new, is_sure=is_sure)
+
+    @rule(who=clients, where=looked_at, dry_run=st.sampled_from((False, False, True)), workers=workers)
+    def backfill(self, who, where, dry_run, workers) -> None:
+        """Every document gets the fingerprint of its present text."""
+        self.look()
+        known = set(self.schemes_of(where).values())
+        may_fail = len(known) > 1 or REMOVED in known or not all(map(self.mappings, where.split(",")))
+        options = {"text_field": "body", "dry_run": dry_run, "workers": workers}
+        reports, error = self.ask(who, "backfill", self.name(where), may_fail=may_fail, **options)
+        if not dry_run:
+            before = {place: list(states) for place, states in self.model.states.items()}
+            self._give_fingerprints(where, is_sure=error is None)
+            changed = sum(before[place] != states for place, states in self.model.states.items())
+            assert error or self.faults or reports[-1].changed == changed, f"{reports[-1]}: {changed} had to change"
