@@ -39,7 +39,7 @@ EXAMPLES = [
     "es-simhash dedupe news --plan removal.jsonl --preset near --protect source --show title",
     "es-simhash dedupe --apply removal.jsonl --archive removed.jsonl.gz",
     "es-simhash dedupe news --action delete --yes --archive removed.jsonl.gz",
-    "es-simhash dedupe news --max-distance 8 --yes",
+    "es-simhash dedupe news --preset near --yes",
 ]
 
 

@@ -28,7 +28,7 @@ from es_simhash.cli.texts import STDIN
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
-    "es-simhash ingest news crawl.jsonl --on-duplicate skip --max-distance 8 --report report.jsonl",
+    "es-simhash ingest news crawl.jsonl --on-duplicate skip --preset near --report report.jsonl",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",

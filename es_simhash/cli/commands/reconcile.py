@@ -20,7 +20,7 @@ from es_simhash.cli.stopping import say_if_stopped
 EXAMPLES = [
     "es-simhash reconcile news",
     "es-simhash reconcile news --since 2026-11-20T06:00",
-    "es-simhash reconcile news --canonical published --max-distance 8 --dry-run",
+    "es-simhash reconcile news --canonical published --preset near --dry-run",
     "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --canonical published",
 ]
 
