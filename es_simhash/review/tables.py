@@ -93,7 +93,7 @@ def tables(summary: Summary, said: Mapping[str, str]) -> Html:
             element("tr", element("th", name, scope="row"), element("td", user_text(text)))
             for name, text in said.items()
         ]
-        found.append(element("table", element("caption", "The plan"), element("tbody", *rows_said)))
+        found.append(element("table", element("caption", "The plan"), element("tbody", *rows_said), class_="said"))
     return element(
         "section",
         element("h2", "In numbers", id="numbers"),

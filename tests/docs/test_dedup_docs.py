@@ -29,7 +29,8 @@ def test_the_examples(request, product):
         lines = printed.getvalue().splitlines()
         assert lines[:3] == EXPECTED
         assert lines[3] == "3 2 1 0"
-        assert lines[4].startswith("a [('a', 0), ('b', ")
+        assert lines[4] == "[0.7]"
+        assert lines[5].startswith("a [('a', 0), ('b', ")
         assert len(namespace["hits"]["hits"]["hits"]) == 1
         assert [bucket["key"] for bucket in namespace["largest"]["aggregations"]["groups"]["buckets"]] == ["a"]
         assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])

@@ -43,8 +43,10 @@ def test_the_examples(server):
     lines = [line for block in blocks("docs/removal.md", "sh") for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("es-simhash ")]
     assert len(commands) >= 3
+    printed = []
     for line in commands:
         command = [sys.executable, "-m", "es_simhash", *shlex.split(line)[1:]]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (line, done.stderr)
-    assert "1 document" in done.stdout
+        printed.append(done.stdout)
+    assert any("1 document" in each for each in printed)

@@ -25,7 +25,9 @@ times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 
 
 def grouped(number, **own):
-    return {"simhash": {**fingerprint_fields(number)["simhash"], **own}, "own": 1}
+    """Return a document whose text is that of all documents near it."""
+    body = {X: "the first text of three", Y: "another text", Z: "one more"}[number - (number == X + 1)]
+    return {"simhash": {**fingerprint_fields(number)["simhash"], **own}, "own": 1, "body": body}
 
 
 def filled():

@@ -17,7 +17,7 @@ def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000
         Context(clock=time.monotonic),
         index,
         documents,
-        IngestOptions(on_duplicate=on_duplicate, grouping=GroupingRequest(**grouping)),
+        IngestOptions(on_duplicate=on_duplicate, grouping=GroupingRequest(**{"verify": False, **grouping})),
         sizes=IngestSizes(documents=batch, in_flight=in_flight),
     )
     dialect = find_dialect(client, None)

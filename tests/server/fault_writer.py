@@ -24,7 +24,7 @@ def main(product, url, job, index, file, *rest):
     simhash = SimHashClient(client)
     if job == "ingest":
         documents = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
-        for report in simhash.ingest(index, documents, max_distance=int(rest[0])):
+        for report in simhash.ingest(index, documents, max_distance=int(rest[0]), verify=False):
             assert report.action in ("written", "tagged"), report
     else:
         for _ in simhash.backfill(index, text_field="body", page=20, checkpoint=file):

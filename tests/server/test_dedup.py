@@ -7,7 +7,13 @@ import pytest
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
 from tests.reference import star
 from tests.server.batches import ingest_in_batches
-from tests.server.support import ONE_SHARD, numbered, read_all, texts
+from tests.server.support import ONE_SHARD, ByDistance, numbered, read_all, texts
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
 
 
 @pytest.mark.parametrize("max_distance", [0, 3, 8])

@@ -35,7 +35,7 @@ def grouped(run, plain):
     """The same index with fingerprints, and groups up to the distance of its farthest copy."""
     assert 0 < DISTANCE <= 12
     assert run("backfill", plain, "-t", "body").exit_code == 0
-    result = run("reconcile", plain, "-d", DISTANCE)
+    result = run("reconcile", plain, "-d", DISTANCE, "--verify", "0.7")
     assert result.exit_code == 0, result.output
     return plain
 

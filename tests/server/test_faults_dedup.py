@@ -18,6 +18,7 @@ from tests.server.conftest import make_client
 from tests.server.servers import Server
 from tests.server.support import (
     ONE_SHARD,
+    ByDistance,
     assert_all_right,
     expected_groups,
     numbered,
@@ -35,6 +36,12 @@ TINY = 60
 ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))  # `make faults` has twenty times as many
 WRITER = Path(__file__).with_name("fault_writer.py")
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
 
 
 def patient_client(server):

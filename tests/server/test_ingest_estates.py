@@ -8,12 +8,18 @@ from opensearchpy import OpenSearch
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
 from tests.server.batches import ingest_in_batches
 from tests.server.servers import send
-from tests.server.support import ONE_SHARD, numbered, read_all, send_lines, texts
+from tests.server.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, texts
 from tests.servers.cluster import embedded_cluster
 
 TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
 # The local Elasticsearch has no processors.
 only_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
 
 
 @pytest.fixture

@@ -8,7 +8,22 @@ import pytest
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint
 from es_simhash.flows.removal import apply
 from tests.server.removals import archived
-from tests.server.support import ONE_SHARD, expected_groups, numbered, read_all, send_lines, stored_groups, texts
+from tests.server.support import (
+    ONE_SHARD,
+    ByDistance,
+    expected_groups,
+    numbered,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
 
 
 def fill(simhash, server, index, found, **options):

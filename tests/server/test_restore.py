@@ -122,7 +122,7 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
     """Whichever documents were removed, canonicals too, the groups are those of a fresh ingest."""
     simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(60, edits=2))]
-    for _ in simhash.ingest(index, documents):
+    for _ in simhash.ingest(index, documents, verify=False):
         pass
     simhash.reconcile(index)
     first = read_all(server, index)
@@ -148,7 +148,7 @@ def test_an_interrupted_restore_is_run_again(server, index, simhash, tmp_path):
     """What was there already is regrouped as well."""
     simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(20, edits=1))]
-    for _ in simhash.ingest(index, documents):
+    for _ in simhash.ingest(index, documents, verify=False):
         pass
     first = read_all(server, index)
     rows = [(index, id_, None, json.dumps(source), "c") for id_, source in first.items()]
@@ -358,7 +358,7 @@ def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
     simhash.reconcile(index)
     first = read_all(server, index)
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
-    made = simhash.plan_removal(index, plan, verify=False, max_share=1.0)
+    made = simhash.plan_removal(index, plan, max_share=1.0)
     records = list(simhash.apply_removal(plan, archive=archive))
     assert made.count == len(records) > 10
     assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}

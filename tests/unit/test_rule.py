@@ -4,7 +4,6 @@ import pytest
 
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.hashing import get_scheme
-from es_simhash.index.grouping import rule
 from es_simhash.index.grouping.order import OrderKey, check_order, parse_key
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.grouping.within import Within, parse_within
@@ -65,11 +64,9 @@ def test_a_record_that_is_not_ours(recorded):
         Grouping.read(settings(recorded))
 
 
-@pytest.mark.parametrize("switch", [True, False])
-def test_defaults(monkeypatch, switch):
+def test_defaults():
     """Texts are compared where the index records its text fields."""
-    monkeypatch.setattr(rule, "VERIFIES_BY_DEFAULT", switch)
-    assert choose_grouping(settings(), GroupingRequest()).similarity == (0.8 if switch else None)
+    assert choose_grouping(settings(), GroupingRequest()).similarity == 0.8
     assert choose_grouping(settings(text_fields=()), GroupingRequest()).similarity is None
     assert choose_grouping(settings(), GroupingRequest(), has_texts=False).similarity is None
     assert choose_grouping(settings(), GroupingRequest(verify=False)).similarity is None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
-from es_simhash.flows.lookup.verify import FETCH, fetch_texts
+from es_simhash.flows.lookup.fetch import FETCH
+from es_simhash.flows.lookup.verify import fetch_texts
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole, find_gaps

@@ -66,7 +66,7 @@ def ingest(
         if options.on_duplicate is not None:
             default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
             request = replace(options.grouping, default_order=default_order)
-            grouping = yield from settle_grouping(context, resolved, request, is_supported=True)
+            grouping = yield from settle_grouping(context, resolved, request)
             source.reader = make_reader(grouping, resolved.mappings.values(), source.text_fields)
             lookup = ExistingLookup(
                 context,

@@ -169,7 +169,7 @@ def reconcile(
     if not dry_run:
         refuse_updates(resolved.mappings)
     grouping = yield from settle_grouping(
-        context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup, is_supported=True
+        context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
     )
     changed = 0
     failures: list[Failure] = []

@@ -48,7 +48,6 @@ def settle_grouping(
     record: bool = True,
     may_differ: bool = False,
     regroup: bool = False,
-    is_supported: bool = False,
 ) -> Flow[Grouping]:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
@@ -68,8 +67,6 @@ def settle_grouping(
             For an operation that writes nothing: whether the request may differ from what is recorded.
         regroup:
             Whether to begin, or to continue, a change to what is requested. :func:`finish_regrouping` ends it.
-        is_supported:
-            Whether the operation compares texts, keywords and dates.
 
     Raises:
         InvalidInputError: If the index, or one of several, is grouped otherwise than *request* says.
@@ -84,8 +81,6 @@ def settle_grouping(
     base = _find_base(resolved.each, settings)
     has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
     grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
-    if not is_supported:
-        refuse_unsupported(grouping)
     field_kinds(resolved, grouping)
     if record:
         for name, own in resolved.each.items():
@@ -267,14 +262,3 @@ def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
         below = node.get("properties") or node.get("fields") or {}
         node = below.get(part) or {}
     return node
-
-
-def refuse_unsupported(grouping: Grouping) -> None:
-    """
-    Refuse a grouping that not every flow applies yet.
-
-    Raises:
-        InvalidInputError: If more than the distance decides about neighbours.
-    """
-    if not grouping.is_by_distance_alone:
-        raise InvalidInputError("verify, preset, per and within are not supported here yet: pass verify=False")

@@ -68,9 +68,7 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
     resolved = yield from resolve_index(context, index)
     if not dry_run:
         refuse_updates(resolved.mappings)
-    grouping = yield from settle_grouping(
-        context, resolved, request, record=not dry_run, may_differ=dry_run, is_supported=True
-    )
+    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run, may_differ=dry_run)
     failures: Sequence[Failure] = ()
     if not dry_run:
         failures = (yield from reconcile(context, index, request)).failures

@@ -108,7 +108,7 @@ def plan_removal(
     resolved = yield from resolve_index(context, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    grouping = yield from settle_grouping(context, resolved, request, record=False, may_differ=True, is_supported=True)
+    grouping = yield from settle_grouping(context, resolved, request, record=False, may_differ=True)
     refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     comparer = _comparer(context, resolved, options, options.bound(grouping))

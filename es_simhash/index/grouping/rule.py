@@ -38,9 +38,6 @@ Verified: TypeAlias = bool | float
 """What a caller gives as ``verify``: ``True``, ``False``, or the smallest similarity of neighbours."""
 
 DEFAULT_SIMILARITY = 0.8
-# Whether an index that records its text fields is grouped by texts where nothing else is asked for or recorded.
-# SWITCH: False until every flow that groups compares texts; refuse_unsupported in flows.grouping.settings goes with it.
-VERIFIES_BY_DEFAULT = False
 _KEY = "grouping"
 
 
@@ -288,7 +285,7 @@ def choose_grouping(
     recorded = Grouping.read(settings)
     if recorded is None:
         distance = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
-        similarity = DEFAULT_SIMILARITY if VERIFIES_BY_DEFAULT and has_texts else None
+        similarity = DEFAULT_SIMILARITY if has_texts else None
         chosen = request.put_on(Grouping("star", distance, check_order(request.default_order), similarity))
     else:
         chosen = request.put_on(recorded)

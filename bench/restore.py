@@ -1,0 +1,127 @@
+"""
+Restore of removed documents against a plain bulk of the same documents, and what regrouping adds.
+
+    python bench/restore.py --product opensearch --documents 10000 --rounds 3
+
+Each round deletes everything and measures all three, one after the other: the bulk helper of the client, a restore into
+an index without groups, and a restore into an index that records a grouping. Ratios are of documents a second, the
+medians of the rounds. Texts are made up: some 60 words, and a fifth of them are copies of another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from es_simhash import SimHashClient, fingerprint_fields
+from es_simhash.hashing import fingerprints
+from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.records import Archived
+from es_simhash.servers import embedded_server
+
+PLAN = "0" * 64
+
+
+def make_documents(count: int) -> dict[str, dict[str, Any]]:
+    chance = random.Random(1)
+    words = [f"word{n}" for n in range(5_000)]
+    texts: list[str] = []
+    for _ in range(count):
+        is_copy = bool(texts) and chance.random() < 0.2
+        texts.append(chance.choice(texts) if is_copy else " ".join(chance.choices(words, k=60)))
+    found = fingerprints(texts)
+    return {
+        f"d{n:07d}": {"body": text, "n": n, **fingerprint_fields(int(value))}
+        for n, (text, value) in enumerate(zip(texts, found, strict=True))
+    }
+
+
+def write_archive(path: Path, index: str, documents: dict[str, dict[str, Any]]) -> None:
+    lines = [
+        Archived(index, id_, None, json.dumps(source), (index, "d0000000", None), PLAN, "2100-01-01T00:00:00.000Z")
+        for id_, source in documents.items()
+    ]
+    with ArchiveWriter(path, PLAN) as writer:
+        for begin in range(0, len(lines), 500):
+            writer.append(lines[begin : begin + 500])
+
+
+def timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--product", choices=["elasticsearch", "opensearch"], default="opensearch")
+    parser.add_argument("--url", help="a running server; by default one is started")
+    parser.add_argument("--documents", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        url = options.url or stack.enter_context(embedded_server(options.product)).url
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if options.product == "opensearch":
+            from opensearchpy import OpenSearch as Client, helpers
+        else:
+            from elasticsearch import Elasticsearch as Client, helpers
+        client = (
+            Client([url], request_timeout=300) if options.product == "elasticsearch" else Client([url], timeout=300)
+        )
+        stack.callback(client.close)
+        print(json.dumps(measure(client, helpers, folder, options), indent=2))
+
+
+def measure(client: Any, helpers: Any, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    simhash = SimHashClient(client)
+    documents = make_documents(options.documents)
+    seconds: dict[str, list[float]] = {"bulk": [], "restore": [], "restore and regroup": []}
+    indices = {name: f"bench-restore-{name.replace(' ', '-')}" for name in seconds}
+
+    def bulk(index: str) -> None:
+        actions = ({"_index": index, "_id": id_, "_source": source} for id_, source in documents.items())
+        helpers.bulk(client, actions, chunk_size=500)
+        client.indices.refresh(index=index)
+
+    def restore(index: str) -> None:
+        archive = folder / f"{index}.jsonl.gz"
+        if not archive.exists():
+            write_archive(archive, index, documents)
+        if any(each.action != "restored" for each in simhash.restore(archive)):
+            raise SystemExit("a document was not restored")
+        client.indices.refresh(index=index)
+
+    try:
+        for _ in range(options.rounds):
+            for name, index in indices.items():
+                client.indices.delete(index=index, ignore_unavailable=True)
+                simhash.create_index(index, text_field="body", settings={"number_of_shards": 1})
+                if name == "restore and regroup":
+                    simhash.reconcile(index)
+                if name != "bulk":
+                    write_archive(folder / f"{index}.jsonl.gz", index, documents) if not seconds[name] else None
+                work = bulk if name == "bulk" else restore
+                seconds[name].append(timed(lambda work=work, index=index: work(index)))  # type: ignore[misc]
+    finally:
+        for index in indices.values():
+            client.indices.delete(index=index, ignore_unavailable=True)
+    rates = {name: len(documents) / statistics.median(found) for name, found in seconds.items()}
+    return {
+        "product": options.product,
+        "documents": len(documents),
+        "documents_per_second": {name: round(rate) for name, rate in rates.items()},
+        "share_of_bulk": {name: round(rate / rates["bulk"], 2) for name, rate in rates.items()},
+    }
+
+
+if __name__ == "__main__":
+    main()
