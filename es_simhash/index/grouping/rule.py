@@ -296,7 +296,7 @@ def choose_grouping(
             )
     if chosen.similarity is not None and not has_texts:
         raise InvalidInputError(
-            "the index does not record which field has the text, so texts cannot be compared: record it with "
-            "put_mapping, or pass verify=False"
+            "the index does not record which field has the text, so texts cannot be compared: record it "
+            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
         )
     return chosen
