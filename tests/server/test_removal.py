@@ -208,9 +208,10 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(
     monkeypatch.setattr(apply_module, "BATCH", 3)
     take = apply_module._take
     turns = iter([True, True, False])
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="killed"):
+    with monkeypatch.context() as patch:
         patch.setattr(apply_module, "_take", lambda lines: take(lines) if next(turns) else _killed())
-        list(simhash.apply_removal(plan, archive=archive))
+        with pytest.raises(RuntimeError, match="killed"):
+            list(simhash.apply_removal(plan, archive=archive))
     assert len(archived(archive)) == 6
     assert outcomes(simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
     assert set(sources(server, index)) == {"a", "r"}
@@ -219,7 +220,8 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(
 @pytest.mark.parametrize(("field", "state"), [("nowhere", "is not mapped"), ("body", "is mapped as 'text'")])
 def test_a_field_that_cannot_be_protected(index, simhash, plan, field, state):
     """The message says what the field is; no field of ours is missing."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    mappings = {"properties": {"body": {"type": "text"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
     with pytest.raises(MappingError, match=state) as caught:
         simhash.plan_removal(index, plan, protect=field)
     assert caught.value.problems == ()
