@@ -108,10 +108,11 @@ class Lookups(Base):
             is_complete = getattr(each, "complete", True)
             assert is_complete or self.faults or may_fail, each.reasons
             assert not must_fail or not is_complete, f"an answer though the schemes are {known}"
-            # A text that could not be read is kept, and makes the answer incomplete.
+            # A document whose text could not be read is kept, and the answer names it.
+            is_compared = is_complete and not getattr(each, "unverified", ())
             judge(
                 each,
-                near if is_complete else [found[:3] for found in around],
+                near if is_compared else [found[:3] for found in around],
                 is_complete=is_complete,
                 size=size,
                 without=own,
