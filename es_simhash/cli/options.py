@@ -18,6 +18,7 @@ import click
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, from_hex, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX
+from es_simhash.removal.outputs import refuse_output
 
 __all__ = [
     "FINGERPRINT",
@@ -321,9 +322,22 @@ def parse_fields(source: str | None) -> bool | list[str]:
     return names
 
 
+class _Report(click.File):
+    """A file to write, which must not be an archive or a plan."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the file, open."""
+        if isinstance(value, str) and value != "-":
+            try:
+                refuse_output(value)
+            except InvalidInputError as error:
+                self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def report_file(name: str, *, help: str) -> Callable[[Command[_T]], Command[_T]]:
     """Add an option for a file to write JSON Lines to; the command gets it open, or ``None``."""
-    file = click.File("w", encoding="utf-8", errors="backslashreplace", lazy=False)
+    file = _Report("w", encoding="utf-8", errors="backslashreplace", lazy=False)
     return click.option(name, type=file, metavar="FILE", help=help)
 
 

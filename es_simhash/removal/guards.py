@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
@@ -50,7 +51,8 @@ class Share:
 
     def exceeds(self, max_share: float) -> bool:
         """Return whether more than *max_share* of the documents would be removed."""
-        return self.removals > max_share * self.documents
+        # By the decimal number that people gave: 0.29 * 100 is less than 29 in floating point.
+        return self.removals > Fraction(str(max_share)) * self.documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,17 @@ class Guards:
             raise ValueError(f"'guards' cannot be read ({error!r})") from error
 
 
-def refuse_excess(excess: list[Excess]) -> None:
+def refuse_excess(
+    excess: list[Excess], advice: str = "see whether these are duplicates, and allow it with a larger max_share"
+) -> None:
     """
     Refuse a removal of too many documents.
+
+    Args:
+        excess:
+            The shares that are too large.
+        advice:
+            What to do.
 
     Raises:
         GuardRailError: If there is any excess.
@@ -156,7 +166,6 @@ def refuse_excess(excess: list[Excess]) -> None:
     if excess:
         more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
         raise GuardRailError(
-            f"{'; '.join(map(str, excess[:SHOWN]))}{more}: see whether these are duplicates, and allow it with a "
-            "larger max_share",
+            f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}",
             excess=tuple(excess),
         )

@@ -6,8 +6,8 @@ The plan of removal, a file of JSON Lines: written whole or not at all, and chec
     {"sha256"}
 
 The lines are ordered by similarity, smallest first; a plan by distance alone has the largest distance first. The last
-line has the SHA-256 of all bytes before it. Memory: some 30 bytes for each line while a plan is written, none while it
-is read.
+line has the SHA-256 of all bytes before it. Memory: some 30 bytes for each line while a plan is written, 16 while it is
+read: the lines are read again when they are used, and each must be the one that was checked.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.files import FilePath, bad_line, read_lines, sync_file, sync_folder, to_line
+from es_simhash.removal.outputs import refuse_output
 from es_simhash.removal.records import PlanHeader, PlannedRemoval
 
 __all__ = ["FORMAT", "VERSION", "Plan", "PlanWriter", "read_plan"]
@@ -32,6 +33,7 @@ __all__ = ["FORMAT", "VERSION", "Plan", "PlanWriter", "read_plan"]
 FORMAT = "es-simhash-plan"
 VERSION = 1
 AGAIN = "make the plan again"
+DIGEST = 16
 
 
 class PlanWriter:
@@ -42,10 +44,14 @@ class PlanWriter:
 
     Args:
         path:
-            Name of the plan. A file of that name is replaced when the new plan is whole.
+            Name of the plan. A plan of that name is replaced when the new plan is whole.
+
+    Raises:
+        InvalidInputError: If the file of that name must stay, as an archive must.
     """
 
     def __init__(self, path: FilePath) -> None:
+        refuse_output(path, kind="plan")
         self._path = Path(path)
         folder = self._path.parent
         name = f".{self._path.name}."
@@ -124,21 +130,33 @@ class Plan:
             Its first line.
         sha256:
             Its digest; it names the plan in archives.
+        digests:
+            A short digest of each line but the last, one after the other.
     """
 
     path: Path
     header: PlanHeader
     sha256: str
+    digests: bytes = field(repr=False)
 
     def __len__(self) -> int:
         return self.header.count
 
     def removals(self) -> Iterator[PlannedRemoval]:
-        """Yield each line; the file is read as they are."""
+        """
+        Yield each line; the file is read as they are.
+
+        Raises:
+            InvalidInputError: At a line that is not the one that was checked, because the file was replaced.
+        """
+        last = self.header.count + 1
         with self.path.open("rb") as file:
-            for number, line in enumerate(read_lines(file, self.path), 1):
-                if number == self.header.count + 2:
-                    return
+            lines = read_lines(file, self.path)
+            for number in range(1, last + 1):
+                line = next(lines, b"")
+                if _digest(line) != self.digests[(number - 1) * DIGEST : number * DIGEST]:
+                    advice = "see what was done, and run it again"
+                    raise bad_line(self.path, number, "the plan was changed or replaced while it was used", advice)
                 if number > 1:
                     yield _parse(line, self.path, number)
 
@@ -153,29 +171,45 @@ def read_plan(path: FilePath) -> Plan:
         OSError: If the file cannot be read.
     """
     path = Path(path)
-    digest = hashlib.sha256()
-    header: PlanHeader | None = None
-    before, number = b"", 0
+    if path.exists() and not path.is_file():
+        raise InvalidInputError(
+            f"{path} is no regular file, and a plan is read twice: write it to a file, and give that"
+        )
     with path.open("rb") as file:
-        for number, line in enumerate(read_lines(file, path), 1):
-            digest.update(before)
-            if number == 1:
-                header = _parse_header(line, path)
-            elif number > 2:
-                _parse(before, path, number - 1)
-            before = line
-    if header is None:
+        return _read(read_lines(file, path), path)
+
+
+def _read(lines: Iterator[bytes], path: Path) -> Plan:
+    first = next(lines, None)
+    if first is None:
         raise InvalidInputError(f"{path} is empty, and not a plan of removal: {AGAIN}")
-    stated = _read_trailer(before) if number > 1 else None
-    if stated is None or not before.endswith(b"\n"):
+    header = _parse_header(first, path)
+    if first.endswith(b"\r\n"):
+        raise InvalidInputError(f"{path} has other line ends (CR LF) than it was made with: copy it again as it is")
+    digest = hashlib.sha256(first)
+    digests = bytearray(_digest(first))
+    stated, number = None, 1
+    for number, line in enumerate(lines, 2):
+        if not line.endswith(b"\n") or (stated := _read_trailer(line)) is not None:
+            break
+        _parse(line, path, number)
+        digest.update(line)
+        digests += _digest(line)
+    if stated is None:
         raise InvalidInputError(f"{path} was cut short: its last line has no sha256: {AGAIN}")
     if stated != digest.hexdigest() or header.count != number - 2:
         raise InvalidInputError(f"{path} was changed after it was made: its sha256 does not fit: {AGAIN}")
-    return Plan(path, header, stated)
+    if next(lines, None) is not None:
+        raise bad_line(path, number + 1, "the plan goes on after its end", f"delete what follows line {number}")
+    return Plan(path, header, stated, bytes(digests))
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=DIGEST).digest()
 
 
 def _read_trailer(line: bytes) -> str | None:
-    plain = _read_object(line)
+    plain = _read_object(line) if line.startswith(b'{"sha256"') else None
     found = None if plain is None else plain.get("sha256")
     return found if isinstance(found, str) else None
 

@@ -118,6 +118,9 @@ class PlannedRemoval:
             Shingle Jaccard similarity of their texts, 0 to 1; ``None`` in a plan by distance alone.
         reason:
             What the decision rests on: ``"similarity"`` of the texts, or ``"distance"`` alone.
+        protected:
+            Values of the protected field of the duplicate, as the guard rails count them; ``None`` where no field is
+            protected.
     """
 
     document: PlannedDocument
@@ -125,6 +128,7 @@ class PlannedRemoval:
     distance: int
     similarity: float | None
     reason: Reason = "similarity"
+    protected: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain JSON values."""
@@ -136,6 +140,7 @@ class PlannedRemoval:
             "distance": self.distance,
             "similarity": self.similarity,
             "reason": self.reason,
+            **({} if self.protected is None else {"protected": list(self.protected)}),
             **fields,
         }
 
@@ -151,12 +156,18 @@ class PlannedRemoval:
         if reason not in ("similarity", "distance"):
             raise ValueError("'reason' is neither 'similarity' nor 'distance'")
         similarity = take(plain, "similarity", float, int, type(None))
+        protected = take(plain, "protected", list, type(None))
+        document = PlannedDocument.from_dict(plain)
+        canonical = PlannedDocument.from_dict(take(plain, "canonical", dict))
+        if document.key == canonical.key:
+            raise ValueError("the document is its own canonical")
         return cls(
-            PlannedDocument.from_dict(plain),
-            PlannedDocument.from_dict(take(plain, "canonical", dict)),
+            document,
+            canonical,
             take(plain, "distance", int),
             None if similarity is None else float(similarity),
             reason,
+            None if protected is None else tuple(map(str, protected)),
         )
 
 

@@ -201,3 +201,41 @@ def test_an_index_that_is_not_there(run, index, command):
     [line] = result.stderr.splitlines()
     assert line.startswith("error: ")
     assert index in line
+
+
+def test_an_archive_is_never_written_over(run, grouped, tmp_path):
+    """By no option that names a file; nor is a plan or an input, but by another plan."""
+    plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
+    options = ("--verify", 0.5, "--max-share", 1)
+    assert run("dedupe", grouped, "--plan", plan, *options).exit_code == 0
+    assert run("dedupe", "--apply", plan, "--archive", archive).exit_code == 0
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text('{"_id": "e", "body": "text"}\n', encoding="utf-8")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for arguments in (
+        ("dedupe", grouped, "--plan", archive),
+        ("restore", archive, "--dry-run", "--report", archive),
+        ("restore", archive, "--dry-run", "--report", plan),
+        ("review", plan, "--html", archive),
+        ("review", plan, "--html", plan),
+        ("ingest", grouped, documents, "--report", archive),
+        ("ingest", grouped, documents, "--report", documents),
+        ("dedupe", "--apply", plan, "--archive", plan),
+    ):
+        result = run(*arguments)
+        assert result.exit_code in (1, 2), result.output
+        assert "give the" in result.stderr
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_advice_fits_what_was_refused(run, grouped, server, tmp_path):
+    """A server that refuses may allow it later; what others deleted needs no other plan for this reason."""
+    plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
+    assert run("dedupe", grouped, "--plan", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
+    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
+    result = run("dedupe", "--apply", plan, "--archive", archive)
+    assert result.exit_code == 1
+    assert "run the same command again" in result.stderr
+    assert "plan again" not in result.stderr
+    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
+    assert run("dedupe", "--apply", plan, "--archive", archive).exit_code == 0

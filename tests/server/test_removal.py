@@ -6,6 +6,7 @@ import json
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
+from es_simhash.flows.removal import apply as apply_module
 from es_simhash.removal.plan_file import read_plan
 from tests.server.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources
 from tests.server.support import ONE_SHARD, put, send_lines
@@ -186,6 +187,46 @@ def test_guard_rails(server, index, simhash, plan, archive):
     assert archived(archive) == {}
 
 
+def _killed():
+    raise RuntimeError("killed")
+
+
+@pytest.mark.parametrize("field", ["source", "title.raw"])
+def test_an_interrupted_removal_goes_on_with_a_protected_field(
+    server, index, simhash, plan, archive, monkeypatch, field
+):
+    """Values are counted in one way, also where a normalizer or a multi-field gives others than the document has."""
+    lower = {"type": "custom", "filter": ["lowercase"]}
+    normalized = {"type": "keyword", "normalizer": "lower"}
+    mappings = {"properties": {"source": normalized, "title": {"type": "text", "fields": {"raw": {"type": "keyword"}}}}}
+    documents = {
+        id_: {"body": text, "source": ["Reuters", "REUTERS"], "title": "Agency"} for id_, text in copies(4).items()
+    }
+    settings = {**ONE_SHARD, "analysis": {"normalizer": {"lower": lower}}}
+    fill(server, index, simhash, documents, settings=settings, mappings=mappings)
+    simhash.plan_removal(index, plan, protect=field, max_share=0.8)
+    monkeypatch.setattr(apply_module, "BATCH", 3)
+    take = apply_module._take
+    turns = iter([True, True, False])
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_module, "_take", lambda lines: take(lines) if next(turns) else _killed())
+        with pytest.raises(RuntimeError, match="killed"):
+            list(simhash.apply_removal(plan, archive=archive))
+    assert len(archived(archive)) == 6
+    assert outcomes(simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
+    assert set(sources(server, index)) == {"a", "r"}
+
+
+@pytest.mark.parametrize(("field", "state"), [("nowhere", "is not mapped"), ("body", "is mapped as 'text'")])
+def test_a_field_that_cannot_be_protected(index, simhash, plan, field, state):
+    """The message says what the field is; no field of ours is missing."""
+    mappings = {"properties": {"body": {"type": "text"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    with pytest.raises(MappingError, match=state) as caught:
+        simhash.plan_removal(index, plan, protect=field)
+    assert caught.value.problems == ()
+
+
 def change_text(server, index, id_):
     send_lines(server, [{"update": {"_index": index, "_id": id_}}, {"doc": {"body": OTHER}}])
 
@@ -279,10 +320,55 @@ def test_a_plan_and_an_archive_that_do_not_fit(server, index, simhash, plan, arc
     assert set(sources(server, index)) == {"a", "r", "t"}
 
 
-def test_a_full_disk_deletes_nothing(server, index, simhash, plan):
+def test_a_full_disk_deletes_nothing(server, index, simhash, plan, monkeypatch):
     """The error names the file."""
+    monkeypatch.setattr(apply_module, "refuse_archive_name", lambda *_: None)  # a device is refused for itself
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
     with pytest.raises(InvalidInputError, match="/dev/full"):
         list(simhash.apply_removal(plan, archive="/dev/full"))
     assert len(sources(server, index)) == 4
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "plan"])
+def test_what_cannot_be_an_archive(server, index, simhash, plan, name):
+    """Nothing is deleted, and the plan stays."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    with pytest.raises(InvalidInputError):
+        list(simhash.apply_removal(plan, archive=plan if name == "plan" else name))
+    assert len(sources(server, index)) == 4
+    assert len(lines_of(plan)) == 2
+
+
+def test_what_a_server_refused_is_done_by_the_same_call(server, index, simhash, archive):
+    """The plan is kept beside the archive until nothing is left that it could do."""
+    fill(server, index, simhash, copies(2))
+    arguments = {"action": "delete", "dry_run": False, "archive": archive, **ALL}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    records = outcomes(simhash.dedupe(index, **arguments))
+    assert set(records.values()) == {("kept", "refused")}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    assert outcomes(simhash.dedupe(index, **arguments)) == dict.fromkeys(records, ("deleted", None))
+    assert set(sources(server, index)) == {"a", "r"}
+    assert archive.parent.joinpath(f"{archive.name}.plan").exists() is False
+
+
+def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, plan, archive, monkeypatch):
+    """Nothing is removed that was not in the plan that was checked."""
+    fill(server, index, simhash, copies(2))
+    ids = ["b0000", "b0001", "s0000", "s0001"]
+    other = plan.with_name("other")
+    for path, names in ((plan, ids[:2]), (other, ids[2:])):
+        simhash.plan_removal(index, path, filter={"ids": {"values": names}}, **ALL)
+    read = apply_module.read_plan
+
+    def read_and_replace(path):
+        found = read(path)
+        other.replace(plan)
+        return found
+
+    monkeypatch.setattr(apply_module, "read_plan", read_and_replace)
+    with pytest.raises(InvalidInputError, match=str(plan)):
+        list(simhash.apply_removal(plan, archive=archive))
+    assert len(sources(server, index)) == 6

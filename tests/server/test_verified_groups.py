@@ -200,6 +200,16 @@ def test_a_change_of_the_grouping_that_was_stopped(server, index, simhash):
     assert "regrouping" not in meta_of(server, index)["es_simhash"]["simhash"]
 
 
+def test_removing_groups_ends_a_change_that_was_stopped(server, index, simhash):
+    """Afterwards the index records no grouping, and no change of one."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=1, verify=False)
+    begin_regrouping(server, index, max_distance=3)
+    simhash.remove(index, groups_only=True)
+    assert not {"grouping", "regrouping"} & set(meta_of(server, index)["es_simhash"]["simhash"])
+    assert simhash.reconcile(index, max_distance=2).is_settled
+
+
 def test_an_ingest_stops_when_the_grouping_changes(server, index, simhash, mode):
     """It writes no group by the old rule after the change has begun."""
     if mode == "async":

@@ -16,6 +16,7 @@ from es_simhash.errors import GuardRailError, InvalidInputError
 from es_simhash.removal import archive as archive_module
 from es_simhash.removal.archive import ArchiveWriter, check_archive, read_archive
 from es_simhash.removal.guards import Guards, Share, refuse_excess
+from es_simhash.removal.outputs import refuse_archive_name, refuse_output
 from es_simhash.removal.plan_file import PlanWriter, read_plan
 from es_simhash.removal.raw_json import join_members, split_items, split_members
 from es_simhash.removal.records import Archived, PlanHeader, PlannedDocument, PlannedRemoval
@@ -133,6 +134,112 @@ def test_what_is_no_plan(tmp_path, data, word):
     path.write_bytes(data)
     with pytest.raises(InvalidInputError, match=word):
         read_plan(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda whole: whole + b"\n", "line 6: the plan goes on"),
+        (lambda whole: whole + whole, "line 6: the plan goes on"),
+        (lambda whole: whole.replace(b"\n", b"\r\n"), "line ends"),
+    ],
+)
+def test_a_plan_with_something_added(plan, change, word):
+    """The message says what was added, not that something is missing."""
+    plan.write_bytes(change(plan.read_bytes()))
+    with pytest.raises(InvalidInputError, match=word):
+        read_plan(plan)
+
+
+def test_a_plan_that_is_replaced_while_it_is_read(tmp_path, plan):
+    """Only lines that were checked are used, whatever has the name of the plan by then."""
+    checked = read_plan(plan)
+    write(plan, [removal(n, similarity) for n, similarity in enumerate([0.9, 0.87, 1.0])])
+    with pytest.raises(InvalidInputError, match="line 2"):
+        list(checked.removals())
+    write(plan, [removal(n, similarity) for n, similarity in enumerate([0.9, 0.85, 1.0])])
+    found = checked.removals()
+    assert next(found).similarity == 0.85
+    plan.write_bytes(b"".join(plan.read_bytes().splitlines(keepends=True)[:2]))
+    again = checked.removals()
+    assert next(again).similarity == 0.85
+    with pytest.raises(InvalidInputError, match="line 3"):
+        next(again)
+
+
+def test_a_plan_in_a_pipe_is_refused(tmp_path):
+    """It could be read once only, and then has no lines."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInputError, match="no regular file"):
+        read_plan(tmp_path / "pipe")
+
+
+def test_a_document_is_not_its_own_canonical(tmp_path):
+    """A plan that says so is refused, though its digest fits: nothing would stay."""
+    one = removal(1)
+    write(tmp_path / "p", [one, replace(one, canonical=one.document)])
+    with pytest.raises(InvalidInputError, match="line 3: .* its own canonical"):
+        read_plan(tmp_path / "p")
+
+
+@pytest.mark.parametrize("protected", [None, (), ("a", "b")])
+def test_protected_values_are_in_the_plan(tmp_path, protected):
+    """As the guard rails count them, which may not be what the document has."""
+    write(tmp_path / "p", [replace(removal(1), protected=protected)])
+    assert [each.protected for each in read_plan(tmp_path / "p").removals()] == [protected]
+
+
+@pytest.mark.parametrize("kind", ["plan", "page", "report"])
+def test_archives_and_inputs_are_not_written_over(tmp_path, plan, kind):
+    """Other files are; a plan may replace a plan."""
+    archive, other = tmp_path / "a.gz", tmp_path / "other"
+    with ArchiveWriter(archive, PLAN):
+        pass
+    other.write_text("x", encoding="utf-8")
+    refuse_output(tmp_path / "new", kind=kind)
+    refuse_output(other, kind=kind)
+    with pytest.raises(InvalidInputError, match="gzip"):
+        refuse_output(archive, kind=kind)
+    (tmp_path / "link").symlink_to(other)
+    with pytest.raises(InvalidInputError, match="same command"):
+        refuse_output(tmp_path / "link", inputs=[other], kind=kind)
+    if kind == "plan":
+        refuse_output(plan, kind=kind)
+    else:
+        with pytest.raises(InvalidInputError, match="plan"):
+            refuse_output(plan, kind=kind)
+    if kind == "report":
+        refuse_output("/dev/null", kind=kind)
+    else:
+        with pytest.raises(InvalidInputError, match="regular"):
+            refuse_output("/dev/null", kind=kind)
+
+
+def test_a_plan_does_not_replace_an_archive(tmp_path):
+    """The archive stays as it was."""
+    with ArchiveWriter(tmp_path / "a.gz", PLAN):
+        pass
+    before = (tmp_path / "a.gz").read_bytes()
+    with pytest.raises(InvalidInputError):
+        write(tmp_path / "a.gz", [removal(1)])
+    assert (tmp_path / "a.gz").read_bytes() == before
+
+
+def test_names_that_are_no_archive(tmp_path, plan):
+    """The plan itself, and what keeps nothing."""
+    refuse_archive_name(tmp_path / "new", plan)
+    with pytest.raises(InvalidInputError, match="is the plan"):
+        refuse_archive_name(plan, plan)
+    with pytest.raises(InvalidInputError, match="/dev/null"):
+        refuse_archive_name("/dev/null", plan)
+
+
+@given(st.integers(1, 1000), st.integers(0, 100))
+def test_a_share_that_is_exact_is_allowed(hundreds, percent):
+    """Also where floating point has another opinion, as for 29 of 100."""
+    share = Share(hundreds * percent, hundreds * 100)
+    assert not share.exceeds(percent / 100)
+    assert replace(share, removals=share.removals + 1).exceeds(percent / 100)
 
 
 def test_guards():

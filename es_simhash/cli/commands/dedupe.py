@@ -21,7 +21,7 @@ from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, prin
 from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.removal.dedupe import Action
-from es_simhash.flows.removal.records import Deduped
+from es_simhash.flows.removal.records import AGAIN, Deduped
 from es_simhash.removal.plan_file import read_plan
 
 _DONE = {"tag": "tagged", "delete": "deleted"}
@@ -182,10 +182,20 @@ def _show(records: Iterable[Deduped], counts: _Counts, *, as_json: bool) -> None
         if each.kind is not None:
             kinds[each.kind] += 1
             if kinds.total() <= SHOWN_FAILURES:
-                error(f"{each.index}/{each.id} was {each.action}: {each.reason}")
+                what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
+                error(f"{each.index}/{each.id} was {what}: {each.reason}")
     if kinds:
         by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
-        error(f"{count(kinds.total(), 'line')} not carried out ({by_kind}): plan again for what is left")
+        error(f"{count(kinds.total(), 'line')} not carried out ({by_kind}): {_advice(kinds)}")
+
+
+def _advice(kinds: Iterable[str]) -> str:
+    """Return what to do about lines that were not carried out."""
+    found = set(kinds)
+    parts = ["run the same command again for what was refused"] if found & AGAIN else []
+    parts += ["put back what is in the archive with es-simhash restore"] if "not_restored" in found else []
+    parts += ["plan again for what was changed"] if found - AGAIN - {"not_restored"} else []
+    return ", and ".join(parts)
 
 
 def _line(each: Deduped) -> str:

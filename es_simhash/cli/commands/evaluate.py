@@ -20,6 +20,7 @@ from es_simhash.cli.output import count, print_json, print_line, print_table
 from es_simhash.cli.records import Reader
 from es_simhash.errors import InvalidInputError
 from es_simhash.index.presets import PRESETS, get_preset
+from es_simhash.removal.outputs import refuse_output
 
 EXAMPLES = [
     "es-simhash evaluate docs.jsonl.gz pairs.tsv.gz --preset similar",
@@ -96,6 +97,8 @@ def command(
     from es_simhash.quality.plot import check_picture, plot_report  # noqa: PLC0415
     from es_simhash.quality.truth import read_truth  # noqa: PLC0415
 
+    for out in filter(None, (pairs_out, plot)):
+        refuse_output(out, inputs=[docs, pairs], kind="result")
     if plot is not None:
         check_picture(plot)
     truth = read_truth(_rows(docs), _rows(pairs), text_field=text_field)

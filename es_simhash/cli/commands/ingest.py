@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Format, Reader
 from es_simhash.cli.tally import Tally
 from es_simhash.cli.texts import STDIN
+from es_simhash.removal.outputs import refuse_output
 
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
@@ -166,7 +168,7 @@ def command(
         return 1 if start.counts.get("refused") or start.counts.get("unreadable") else 0
     reader = Reader(files, format=format_, start=(start.file, start.line))
     with ExitStack() as stack:
-        tally = Tally(_open_report(stack, report, start))
+        tally = Tally(_open_report(stack, report, start, files))
         tally.resume(start.counts)
         connection = stack.enter_context(connect(target, index))
         if create and not connection.client.indices.exists(index=index):
@@ -185,13 +187,14 @@ def command(
     return 1 if tally.failed else 0
 
 
-def _open_report(stack: ExitStack, path: str | None, start: Position) -> IO[str] | None:
+def _open_report(stack: ExitStack, path: str | None, start: Position, inputs: Sequence[str]) -> IO[str] | None:
     """Return the report file; what a killed run wrote into it after its checkpoint is cut off."""
     if path is None:
         return None
     if path == STDIN:
         return sys.stdout
     file = Path(path)
+    refuse_output(file, inputs=inputs)
     mode = "a" if start.lines and file.exists() else "w"
     if mode == "a" and file.stat().st_size > start.report_bytes:
         with file.open("r+b") as held:

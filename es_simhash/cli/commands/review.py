@@ -11,7 +11,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.output import note, print_json, print_line
-from es_simhash.errors import InvalidInputError
+from es_simhash.removal.outputs import refuse_output
 from es_simhash.review.review import Review
 
 SHOWN = 20
@@ -43,8 +43,7 @@ def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
     """
     review = Review(plan)
     if html is not None:
-        if Path(html).resolve() == Path(plan).resolve():
-            raise InvalidInputError(f"--html {html} is the plan itself: give another name")
+        refuse_output(html, inputs=[plan], kind="page")
         _write(review, Path(html))
         if not as_json:
             print_line(f"{review.summary.total.removals:,} removals are shown in {html}: open it in a browser")

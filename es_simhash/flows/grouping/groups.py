@@ -144,7 +144,8 @@ def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flo
     if options.limits().similarity is not None and (unknown or not resolved.each):
         raise InvalidInputError(
             f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, so "
-            "texts cannot be compared: record it with put_mapping, or leave verify and preset out"
+            "texts cannot be compared: record it (put_mapping, or es-simhash create --existing --text-field), or leave "
+            "verify and preset out"
         )
     return resolved
 

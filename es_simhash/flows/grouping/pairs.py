@@ -137,7 +137,8 @@ def _read_texts(context: Context, index: Index, against: Index | None, table: Ta
     if unknown or not text_fields:
         raise InvalidInputError(
             f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, so "
-            "texts cannot be compared: record it with put_mapping, or leave verify and preset out"
+            "texts cannot be compared: record it (put_mapping, or es-simhash create --existing --text-field), or leave "
+            "verify and preset out"
         )
     places = yield Compute(table.with_candidates, (limits.max_distance,))
     return (yield from read_texts(names, table, places.tolist(), text_fields))

@@ -242,9 +242,8 @@ def _field_kind(
     kind = _KINDS.get(found) if isinstance(found, str) else None
     if kind is None or kind not in allowed or (kind == "keyword" and not _is_plain(node)):
         shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
-        raise MappingError(
-            f"field {field!r} of index {name!r} is mapped as {shown}: only a {' or a '.join(allowed)} can {use}"
-        )
+        state = "is not mapped" if not node else f"is mapped as {shown}"
+        raise MappingError(f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}")
     return kind
 
 

@@ -29,7 +29,7 @@ keeps; the one that checks last finds its canonical gone, and brings its duplica
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -44,10 +44,11 @@ from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
+from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import Archived, Key, PlannedRemoval
 
-__all__ = ["apply_removal"]
+__all__ = ["apply_removal", "carry_out"]
 
 BATCH = 200
 
@@ -58,6 +59,15 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
     """
     Remove what the plan in the file *path* names, and emit a :class:`Deduped` for each line.
 
+    Arguments, cost and errors are those of :func:`carry_out`.
+    """
+    yield from carry_out(path, archive)
+
+
+def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
+    """
+    Apply a plan, emit a :class:`Deduped` for each line, and return how many have each kind.
+
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 
     Raises:
@@ -66,6 +76,8 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
         GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
     """
     plan: Plan = yield Compute(read_plan, (path,))
+    yield Compute(refuse_archive_name, (archive, path))
+    kinds: Counter[str] = Counter()
     names = sorted(plan.header.index_uuids)
     uuids = yield from read_uuids(names)
     standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
@@ -78,9 +90,11 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
         removals = plan.removals()
         while lines := (yield Compute(_take, (removals,))):
             for record in (yield from _Batch(plan, writer).carry_out(lines)):
+                kinds.update([record.kind] if record.kind else [])
                 yield Emit(record)
     if standing:
         yield from refresh(standing)
+    return kinds
 
 
 def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
@@ -94,7 +108,8 @@ def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str]) -> Fl
     if guards.protect is not None and len(writer):
         by_value -= yield Compute(_archived_values, (plan, writer, guards.protect))
     present = yield from count_shares(names, guards, by_value)
-    refuse_excess(present.find_excess(max(0, len(plan) - len(writer))))
+    advice = "the index has changed since it was planned: plan again, where a larger max_share can be given, and apply "
+    refuse_excess(present.find_excess(max(0, len(plan) - len(writer))), f"{advice}that plan with an archive of its own")
 
 
 def _archived_values(plan: Plan, writer: ArchiveWriter, field: str) -> Counter[str]:
@@ -102,9 +117,16 @@ def _archived_values(plan: Plan, writer: ArchiveWriter, field: str) -> Counter[s
     counts: Counter[str] = Counter()
     for removal in plan.removals():
         if writer.holds(removal.document.key):
-            value = removal.document.fields.get(field, [])
-            counts.update(map(str, value) if isinstance(value, list) else [str(value)])
+            counts.update(_values(removal, field))
     return counts
+
+
+def _values(removal: PlannedRemoval, field: str) -> Iterable[str]:
+    """Return the values that the guard rails counted; an older plan has only those of the document."""
+    if removal.protected is not None:
+        return removal.protected
+    value = removal.document.fields.get(field, [])
+    return map(str, value) if isinstance(value, list) else [str(value)]
 
 
 class _Batch:

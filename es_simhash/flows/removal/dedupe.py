@@ -17,9 +17,9 @@ from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Compute, Emit, Flow
-from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.apply import carry_out
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
-from es_simhash.flows.removal.records import Deduped
+from es_simhash.flows.removal.records import AGAIN, Deduped
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.index.faults import refuse_updates
@@ -114,8 +114,8 @@ def delete_duplicates(
     """
     Plan the removal of the duplicates of *index*, apply the plan, and emit a :class:`Deduped` for each line.
 
-    The plan is a file beside the archive, which is deleted when all is done. Where there is one, an earlier run was
-    ended or killed: that plan is applied, whatever the arguments are now.
+    The plan is a file beside the archive. It is deleted when nothing is left that it could do. Where there is one, an
+    earlier run was ended or killed, or something was refused: that plan is applied, whatever the arguments are now.
 
     Raises:
         InvalidInputError: If the archive is that of something else.
@@ -132,8 +132,9 @@ def delete_duplicates(
         raise InvalidInputError(f"{archive} exists: give each removal an archive of its own")
     else:
         yield from plan_removal(context, index, path, request, options)
-    yield from apply_removal(path, archive)
-    yield Compute(path.unlink)
+    kinds = yield from carry_out(path, archive)
+    if not kinds.keys() & AGAIN:
+        yield Compute(path.unlink)
 
 
 def _look(archive: Path, plan: Path) -> tuple[bool, bool]:

@@ -46,12 +46,12 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
         MappingError: If it is not.
     """
     for name, mapping in mappings.items():
-        found = _find_field(mapping, field).get("type")
+        node = _find_field(mapping, field)
+        found = node.get("type") or ("object" if "properties" in node else None)
         if found not in ("keyword", "constant_keyword"):
+            state = "is not mapped" if found is None else f"is mapped as {found!r}"
             raise MappingError(
-                f"field {field!r} of index {name!r} is mapped as {found!r}: only the values of a keyword field can be "
-                "protected",
-                problems=(f"field {field!r} is no keyword",),
+                f"field {field!r} of index {name!r} {state}: only the values of a keyword field can be protected"
             )
 
 

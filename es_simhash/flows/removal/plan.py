@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
@@ -139,7 +139,7 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, bound:
     if bound is not None and unknown:
         raise InvalidInputError(
             f"index {unknown[0]!r} does not record which field has the text, so texts cannot be compared: record it "
-            "with put_mapping, or pass verify=False"
+            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
         )
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     shown = (*options.show, *([options.protect] if options.protect else ()))
@@ -192,8 +192,8 @@ class _Planning:
 
     def _write(self, removals: Sequence[PlannedRemoval], values: Mapping[Key, tuple[str, ...]]) -> None:
         for each in removals:
-            self._writer.add(each)
             own = values.get(each.document.key, ())
+            self._writer.add(each if self._options.protect is None else replace(each, protected=own))
             self._values.append(self._known.setdefault(own, own))
 
     def _search(self, suspects: Sequence[Suspect]) -> Flow[dict[Key, tuple[str, ...]]]:

@@ -11,14 +11,17 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.removal.judge import KeptKind
 from es_simhash.removal.records import PlannedRemoval
 
-__all__ = ["Deduped", "DedupedAction", "DedupedKind", "RemovalPlan"]
+__all__ = ["AGAIN", "Deduped", "DedupedAction", "DedupedKind", "RemovalPlan"]
 
 DedupedAction: TypeAlias = Literal["deleted", "tagged", "would delete", "would tag", "kept", "restored"]
 DedupedKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
 
+AGAIN: frozenset[DedupedKind] = frozenset({"refused", "unreadable", "conflict"})
+"""Kinds of what the same command may still do, given again."""
+
 _SENTENCES: dict[str, str] = {
     "changed": "it was changed after the plan was made",
-    "missing": "it was deleted by another program",
+    "missing": "it is gone already, and this archive does not hold it",
     "canonical_changed": "its canonical was changed after it was compared",
     "canonical_missing": "its canonical was deleted",
     "index_replaced": "its index was deleted, or replaced by another of that name",

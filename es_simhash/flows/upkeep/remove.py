@@ -18,7 +18,7 @@ from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import GROUPED, OWNED
-from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.grouping.regrouping import take_out
 from es_simhash.index.marker import retired_markers
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
 from es_simhash.index.operations import Failure, Operation, Outcome
@@ -84,7 +84,7 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False, 
 def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSettings | None:  # noqa: FBT001
     """Return what ``_meta`` is to record of the prefix; ``None`` for nothing."""
     settings = read_settings(mapping, prefix=prefix) if groups_only else None
-    return None if settings is None else replace(settings, extra=Grouping.take_out(settings.extra) or None)
+    return None if settings is None else replace(settings, extra=take_out(settings.extra) or None)
 
 
 class _Clearing:

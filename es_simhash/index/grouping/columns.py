@@ -80,7 +80,8 @@ class ColumnReader:
         if unknown or not self._text_fields:
             raise InvalidInputError(
                 f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, "
-                "so the longest text is not known: record it with put_mapping"
+                "so the longest text is not known: record it (put_mapping, or es-simhash create --existing "
+                "--text-field)"
             )
 
     def search_body(self) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import MappingError, shorten
-from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.grouping.rule import GROUPING_KEY, Grouping
 from es_simhash.index.meta import IndexSettings
 
-__all__ = ["Regrouping", "target_of"]
+__all__ = ["Regrouping", "take_out", "target_of"]
 
 _KEY = "regrouping"
 
@@ -74,3 +74,10 @@ def target_of(settings: IndexSettings) -> Grouping | None:
     """
     regrouping = Regrouping.read(settings)
     return Grouping.read(settings) if regrouping is None else regrouping.new
+
+
+def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """
+    Return *extra* without a grouping and without a change of one.
+    """
+    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, _KEY)}

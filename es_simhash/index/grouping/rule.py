@@ -23,6 +23,7 @@ from es_simhash.index.similarity import check_bound
 __all__ = [
     "BY_ID",
     "DEFAULT_SIMILARITY",
+    "GROUPING_KEY",
     "LONGEST",
     "RULES",
     "Grouping",
@@ -38,7 +39,7 @@ Verified: TypeAlias = bool | float
 """What a caller gives as ``verify``: ``True``, ``False``, or the smallest similarity of neighbours."""
 
 DEFAULT_SIMILARITY = 0.8
-_KEY = "grouping"
+GROUPING_KEY = "grouping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +154,12 @@ class Grouping:
         Raises:
             MappingError: If the record is not one of ours.
         """
-        recorded = (settings.extra or {}).get(_KEY)
+        recorded = (settings.extra or {}).get(GROUPING_KEY)
         return None if recorded is None else cls.from_dict(recorded)
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return *extra* with this grouping in it."""
-        return {**(extra or {}), _KEY: self.to_dict()}
-
-    @staticmethod
-    def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return *extra* without any grouping."""
-        return {name: value for name, value in (extra or {}).items() if name != _KEY}
+        return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +292,7 @@ def choose_grouping(
             )
     if chosen.similarity is not None and not has_texts:
         raise InvalidInputError(
-            "the index does not record which field has the text, so texts cannot be compared: record it with "
-            "put_mapping, or pass verify=False"
+            "the index does not record which field has the text, so texts cannot be compared: record it "
+            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
         )
     return chosen
