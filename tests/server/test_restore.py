@@ -353,7 +353,8 @@ def test_vectors_come_back(server, index, simhash, tmp_path):
         server.request("PUT", f"/{index}/_mapping", {"properties": properties})
     text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
     documents = [
-        {"_id": id_, "body": text, "v": [1.5, n, 7], "o": {"s": {"x": 0.3, "y": n}}} for n, id_ in enumerate("ab", 2)
+        {"_id": id_, "body": text, "v": [1.5, n + 0.5, 7.5], "o": {"s": {"x": 0.3, "y": n + 0.5}}}
+        for n, id_ in enumerate("ab", 2)
     ]
     written = list(simhash.ingest(index, documents))
     assert [(each.kind, each.reason) for each in written] == [(None, None)] * 2
@@ -364,8 +365,8 @@ def test_vectors_come_back(server, index, simhash, tmp_path):
     assert (record.action, record.id) == ("deleted", "b")
     [line] = read_archive(archive)
     held = json.loads(line.source)
-    assert held["v"] == pytest.approx([1.5, 3, 7])
-    assert held["o"]["s"] == pytest.approx({"x": 0.3, "y": 3}, rel=0.01)
+    assert held["v"] == pytest.approx([1.5, 3.5, 7.5])
+    assert held["o"]["s"] == pytest.approx({"x": 0.3, "y": 3.5}, rel=0.01)
     assert [each.action for each in simhash.restore(archive)] == ["restored"]
     assert [each.action for each in simhash.restore(archive)] == ["exists"]
     if is_elasticsearch:
