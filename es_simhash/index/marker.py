@@ -28,9 +28,9 @@ __all__ = [
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
 # The marker stands for a field that all our mappings have, with few values.
 _TARGET = "distance"
-# What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it. It is stored,
-# since older servers that build _source from the other fields want that. Each new mapping has it, so that an index whose
-# mapping is full can still retire its marker.
+# What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
+# It is stored, since older servers that build _source from the other fields want that.
+# Each new mapping has it, so that an index whose mapping is full can still retire its marker.
 _RETIRED = "retired"
 _RETIRED_TYPE = {"type": "keyword", "index": False, "doc_values": False, "store": True}
 
