@@ -9,13 +9,16 @@ from __future__ import annotations
 import gzip
 import json
 import urllib.request
+from dataclasses import replace
 from urllib.parse import quote
 from warnings import catch_warnings
 
 import pytest
 
 from es_simhash import fingerprint_fields
+from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.errors import InvalidInputError
+from es_simhash.flows.protocol import Call
 from es_simhash.hashing import fingerprint
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive import ArchiveWriter, read_archive
@@ -374,6 +377,21 @@ def test_vectors_come_back(server, index, simhash, tmp_path):
             query = {"query": {"exists": {"field": field}}}
             server.request("POST", f"/{index}/_refresh")
             assert server.request("POST", f"/{index}/_search", query)["hits"]["total"]["value"] == 2
+
+
+def test_a_server_that_does_not_know_an_option_is_asked_without_it(elasticsearch):
+    """Elasticsearch before 9.2 refuses the option for vectors; so does any version an option that does not exist."""
+    from tests.server.conftest import make_client
+
+    dialect = replace(ELASTICSEARCH, source_options={"_source_exclude_nonsense": "false"})
+    client = make_client(elasticsearch)
+    try:
+        client.cluster.health()
+        body = {"docs": [{"_index": "no-such-index", "_id": "a"}]}
+        [item] = dialect.call(client, Call("mget", {"body": body}, raw_source=True))["docs"]
+        assert item["_id"] == "a"
+    finally:
+        client.close()
 
 
 @pytest.fixture
