@@ -68,7 +68,8 @@ def test_precision_of_a_newswire(server, index, simhash):
     """
     Real texts: bits alone are wrong for every other pair at 12 bits, and tune says so.
 
-    The sample has a few dozen pairs, so the bound is wide; a precision of 1.0, which copies alone would give, is outside.
+    The sample has a few dozen pairs, so the bound is wide; a precision of 1.0, which edited copies alone would give, is
+    outside.
     """
     with gzip.open(DATA / "reuters21578" / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
         found = [json.loads(line)["text"] for line, _ in zip(lines, range(1500), strict=False)]
