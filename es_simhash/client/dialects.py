@@ -18,6 +18,7 @@ from es_simhash.flows.protocol import Call, error_text, status_of
 
 __all__ = ["ELASTICSEARCH", "OPENSEARCH", "Dialect", "find_dialect", "is_async_client"]
 
+_JSON = {"accept": "application/json", "content-type": "application/json"}
 _COMMON = {
     "bulk": "bulk",
     "clear_scroll": "clear_scroll",
@@ -52,15 +53,20 @@ class Dialect:
             Top-level modules whose classes have these methods.
         search_options:
             What is put into the body of every search, so that no default of the server shortens the answer.
+        source_options:
+            The same for the URL of a multi-get that reads whole documents. The clients' method does not know it.
     """
 
     name: str
     methods: Mapping[str, str]
     modules: frozenset[str] = field(default_factory=frozenset)
     search_options: Mapping[str, Any] = field(default_factory=dict)
+    source_options: Mapping[str, Any] = field(default_factory=dict)
 
     def _send(self, client: Any, call: Call) -> Any:
         client = with_raw_source(client) if call.raw_source else client
+        if "params" in call.arguments:
+            return client.perform_request("POST", "/_mget", headers=_JSON, **call.arguments)
         return attrgetter(self.methods[call.api])(client)(**call.arguments)
 
     def call(self, client: Any, call: Call) -> Any:
@@ -82,7 +88,9 @@ class Dialect:
         return _plain(await self._send(client, call))
 
     def _with_options(self, call: Call) -> Call:
-        """Return *call* with the search options in the body of each of its searches."""
+        """Return *call* with the search options in the body of each of its searches, or with the source options."""
+        if call.raw_source and self.source_options:
+            return replace(call, arguments={**call.arguments, "params": self.source_options})
         body = call.arguments.get("body")
         if not self.search_options or body is None or call.api not in ("search", "msearch"):
             return call
@@ -93,11 +101,11 @@ class Dialect:
         return replace(call, arguments={**call.arguments, "body": body})
 
     def _is_unknown(self, error: Exception) -> bool:
-        """Return whether a server refused the search options, because it is too old to know them."""
-        if not self.search_options or status_of(error) != 400:
+        """Return whether a server refused the options, because it is too old to know them."""
+        if status_of(error) != 400:
             return False
         text = error_text(error)
-        return any(name in text for name in self.search_options)
+        return any(name in text for name in (*self.search_options, *self.source_options))
 
 
 def _plain(answer: Any) -> Any:
@@ -109,6 +117,8 @@ ELASTICSEARCH = Dialect(
     "elasticsearch",
     _COMMON | {"open_point_in_time": "open_point_in_time", "close_point_in_time": "close_point_in_time"},
     frozenset({"elasticsearch", "elasticsearch7", "elasticsearch8", "elasticsearch9", "elasticsearch_serverless"}),
+    # By default, servers from 9.2 on leave vectors out of _source. Older ones leave nothing out, and refuse the option.
+    source_options={"_source_exclude_vectors": "false"},
 )
 OPENSEARCH = Dialect(
     "opensearch",

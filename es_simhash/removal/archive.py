@@ -2,9 +2,10 @@
 The archive of what was removed: gzip, a member for each batch, each on the disk before its documents are deleted.
 
 Each line is ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``. ``_source`` is JSON as the server
-returned it, and ``canonical`` is ``{"index", "id", "routing"}``. A process that is killed may leave a last member that
-is not whole; no document of that member was deleted. Such a member is cut off when the archive is written on, and left
-out by readers that allow it. A new archive begins with an empty member, so it is never an empty file.
+returned it, and ``canonical`` is ``{"index", "id", "routing"}``. A last member that is not whole is left by a process
+that is killed, which had deleted none of its documents, or by a copy that was cut short, when all of them may be gone;
+nothing tells the two apart. So readers that allow it read its whole lines, and a writer moves it to a file beside the
+archive. A new archive begins with an empty member, so it is never an empty file.
 
 Memory: a batch while the archive is written, a line while it is read.
 """
@@ -14,25 +15,25 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, sync_file, sync_folder
+from es_simhash.removal.cut_end import EMPTY, has_member, is_inflated, save_end
+from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, refuse_pipe, sync_file, sync_folder
 from es_simhash.removal.raw_json import join_members, split_members
 from es_simhash.removal.records import Archived, Key, take
 
-__all__ = ["ArchiveSummary", "ArchiveWriter", "check_archive", "read_archive", "to_archive_line"]
+__all__ = ["ArchiveSummary", "ArchiveWriter", "check_archive", "cut_sentence", "read_archive", "to_archive_line"]
 
 CHUNK = 1 << 20
-EMPTY = gzip.compress(b"", mtime=0)
 ADVICE = "give a file that dedupe --archive has made"
 
 
@@ -50,12 +51,18 @@ class ArchiveSummary:
             Whether a last member follows that is not whole.
         plans:
             SHA-256 of each plan that the lines name.
+        cut_lines:
+            Number of whole lines in that last member.
+        lacks_lines:
+            Whether lines of it may be missing.
     """
 
     lines: int
     size: int
     is_cut: bool
     plans: frozenset[str]
+    cut_lines: int = 0
+    lacks_lines: bool = False
 
 
 def to_archive_line(archived: Archived) -> str:
@@ -97,7 +104,7 @@ def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
         path:
             The archive.
         allow_cut:
-            Whether a last member that is not whole is left out; else it is an error.
+            Whether a last member may be not whole; else that is an error.
 
     Raises:
         InvalidInputError: If it is not an archive, or damaged; the message names file and line.
@@ -107,18 +114,32 @@ def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
     plans: set[str] = set()
     for archived in reader.read():
         plans.add(archived.plan)
-    return ArchiveSummary(reader.lines, reader.size, reader.is_cut, frozenset(plans))
+    lacks_lines = reader.is_cut and not is_inflated(Path(path), reader.size)
+    return ArchiveSummary(
+        reader.lines, reader.size, reader.is_cut, frozenset(plans), reader.cut_lines, lacks_lines=lacks_lines
+    )
+
+
+def cut_sentence(found: ArchiveSummary) -> str:
+    """
+    Return, for people, what is known of the end of an archive that was cut off.
+    """
+    if not found.lacks_lines:
+        return f"its last {found.cut_lines:,} lines are whole, and only their checksum is missing"
+    return (
+        f"its last {found.cut_lines:,} lines are whole, and lines after them may be missing, whose documents may have "
+        "been removed: look for a whole copy of the file"
+    )
 
 
 def read_archive(path: FilePath, *, allow_cut: bool = False) -> Iterator[Archived]:
     """
     Yield each line of the archive; arguments and errors are those of :func:`check_archive`.
 
-    Lines of a last member that is not whole are left out. Damage is noticed when it is reached: call
-    :func:`check_archive` first where nothing may be done with the lines before it.
+    Whole lines of a last member that is not whole are read too, where that is allowed. Damage is noticed when it is
+    reached: call :func:`check_archive` first where nothing may be done with the lines before it.
     """
-    size = check_archive(path, allow_cut=True).size if allow_cut else None
-    yield from _Reader(Path(path), size=size).read()
+    yield from _Reader(Path(path), allow_cut=allow_cut).read()
 
 
 class _Reader:
@@ -128,12 +149,13 @@ class _Reader:
         self._path = path
         self._allow_cut = allow_cut
         self._limit = size
-        self.lines = self.size = 0
+        self.lines = self.size = self.cut_lines = 0
         self.is_cut = False
         self._rest = b""
 
     def read(self) -> Iterator[Archived]:
-        """Yield the lines; of a member that is not whole some may come before that is noticed."""
+        """Yield the lines, also the whole ones of a last member that is not whole."""
+        refuse_pipe(self._path)
         with self._path.open("rb") as file:
             if not file.read(1):
                 raise InvalidInputError(f"{self._path} is empty, and not an archive: {ADVICE}")
@@ -204,26 +226,14 @@ class _Reader:
     def _end(self, lines: int) -> None:
         if self.size == 0:  # not even the first member, which is empty
             raise InvalidInputError(f"{self._path} is not an archive: {ADVICE}")
-        self.lines, self.is_cut = lines, True
-        if _has_member(self._path, self.size + 1):
+        self.cut_lines, self.lines, self.is_cut = self.lines - lines, lines, True
+        if has_member(self._path, self.size + 1):
             raise InvalidInputError(f"{self._path} is damaged after line {lines}, and goes on later: {ADVICE}")
         if not self._allow_cut:
             raise InvalidInputError(
                 f"{self._path} was cut short after line {lines}: no document of the rest was removed yet, unless the "
                 "file was cut while it was copied"
             )
-
-
-def _has_member(path: Path, at: int) -> bool:
-    """Return whether a whole member begins at the position *at* of a file, or later."""
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        while (at := data.find(EMPTY[:4], at)) >= 0:
-            inflate = zlib.decompressobj(wbits=31)
-            with suppress(zlib.error):
-                if inflate.decompress(data[at:]) and inflate.eof:
-                    return True
-            at += 1
-    return False
 
 
 class _CutError(Exception):
@@ -236,7 +246,8 @@ class ArchiveWriter:
 
     Args:
         path:
-            The archive; made if it does not exist. A last member that is not whole is cut off.
+            The archive; made if it does not exist. A last member that is not whole is moved to a file beside it, with a
+            warning.
         plan:
             SHA-256 of the plan.
 
@@ -315,10 +326,24 @@ class ArchiveWriter:
                 raise bad_line(self._path, number, "belongs to another plan", "give each plan an archive of its own")
             self._known.add(_digest(each.key))
         if reader.is_cut:
+            self._move_end(reader.size)
             self._file.truncate(reader.size)
             sync_file(self._file)
             self._known = {_digest(each.key) for each in _Reader(self._path).read()}
         return reader.size
+
+    def _move_end(self, at: int) -> None:
+        """Keep what begins at *at* as an archive of its own: its documents may be gone from their index."""
+        try:
+            kept = save_end(self._path, at)
+        except OSError as error:
+            raise self._cannot_write(error) from error
+        if kept is not None:
+            warnings.warn(
+                f"the end of {self._path} was cut off, and moved to {kept}: if a document of it is missing in its "
+                f"index, restore {kept}",
+                stacklevel=2,
+            )
 
     def _is_new(self) -> bool:
         """Return whether the file holds nothing, or what a process leaves that is killed while it makes it."""

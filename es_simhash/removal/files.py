@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from es_simhash.errors import InvalidInputError
 
-__all__ = ["LONGEST_LINE", "FilePath", "bad_line", "read_lines", "sync_file", "sync_folder", "to_line"]
+__all__ = ["LONGEST_LINE", "FilePath", "bad_line", "read_lines", "refuse_pipe", "sync_file", "sync_folder", "to_line"]
 
 FilePath = str | os.PathLike[str]
 
@@ -39,6 +40,17 @@ def sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def refuse_pipe(path: Path) -> None:
+    """
+    Refuse what can be read only once, because an archive is checked whole before it is used.
+
+    Raises:
+        InvalidInputError: If *path* is no regular file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InvalidInputError(f"{path} is no regular file, and is read more than once: write it to a file first")
 
 
 def to_line(value: Any) -> bytes:

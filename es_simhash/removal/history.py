@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from es_simhash.removal.archive import read_archive
+from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.records import Archived
 
@@ -21,7 +21,9 @@ _Place = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Removed:
     """
-    One removal of a document, as an archive tells it.
+    One removal of a document, as an archive tells it: it was archived to be removed.
+
+    Whether the server then deleted it, and whether it came back later, the archive does not know.
 
     Attributes:
         id:
@@ -82,11 +84,17 @@ class History:
             of the one which that was removed for, and so on.
         stands_for:
             Removals of other documents, for which a document with that id stands.
+        cut:
+            For each archive whose end was cut off, what is known of that, as a sentence.
+        is_incomplete:
+            Whether documents may be missing in the end of one.
     """
 
     id: str
     removals: tuple[tuple[Removed, ...], ...]
     stands_for: tuple[Removed, ...]
+    cut: Mapping[str, str] = field(default_factory=dict)
+    is_incomplete: bool = False
 
     def __bool__(self) -> bool:
         """Whether the archives know the id at all."""
@@ -98,6 +106,8 @@ class History:
             "id": self.id,
             "removals": [[each.to_dict() for each in chain] for chain in self.removals],
             "stands_for": [each.to_dict() for each in self.stands_for],
+            "cut": dict(self.cut),
+            "is_incomplete": self.is_incomplete,
         }
 
 
@@ -116,12 +126,14 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
             Name of the object that holds our fields, for the distance.
 
     Returns:
-        The removals, oldest first. Without any, the documents were not removed with these archives.
+        The removals, oldest first. Without any, the documents were not removed with these archives, unless the end of
+        one was cut off.
 
     Raises:
         InvalidInputError: If a file is no archive, or is damaged.
     """
     known: dict[_Place, list[Removed]] = {}
+    ends = {str(path): check_archive(path, allow_cut=True) for path in archives}
     for path in archives:
         for line in read_archive(path, allow_cut=True):
             removed = _removed(line, path, prefix, is_wanted=line.id == id_ or line.canonical[1] == id_)
@@ -132,7 +144,9 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
     stands_for = sorted(
         (each for found in known.values() for each in found if each.canonical == id_ and each.id != id_), key=_moment
     )
-    return History(id_, tuple(_chain(each, known) for each in own), tuple(stands_for))
+    cut = {path: cut_sentence(each) for path, each in ends.items() if each.is_cut}
+    is_incomplete = any(each.lacks_lines for each in ends.values())
+    return History(id_, tuple(_chain(each, known) for each in own), tuple(stands_for), cut, is_incomplete)
 
 
 def _moment(removed: Removed) -> tuple[str, str, str]:

@@ -5,10 +5,13 @@ Whether a document of an archive and one of an index are the same: all fields, a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from math import isclose
 from typing import Any
 
 __all__ = ["is_same_source", "read_exactly"]
+
+ROUNDING = 1e-5
 
 
 def read_exactly(source: str) -> dict[str, Any]:
@@ -32,7 +35,7 @@ def _number(text: str) -> tuple[str]:
     return (text,)  # no JSON value is read as a tuple, so a number never equals a string
 
 
-def is_same_source(archived: str, present: str | Mapping[str, Any], *, prefix: str) -> bool:
+def is_same_source(archived: str, present: str, *, prefix: str, vectors: Collection[str] = ()) -> bool:
     """
     Return whether two documents have the same fields, apart from our own.
 
@@ -40,13 +43,32 @@ def is_same_source(archived: str, present: str | Mapping[str, Any], *, prefix: s
         archived:
             ``_source`` as the archive has it.
         present:
-            ``_source`` as the server has it now: its text, or, where numbers were read already, its values.
+            ``_source`` as the server has it now.
         prefix:
             Name of the object that holds our fields.
+        vectors:
+            Names of the fields that a server keeps as vectors, and not as text; their numbers are rounded a little each
+            time the document is written.
     """
-    if isinstance(present, str):
-        return _own_left_out(read_exactly(archived), prefix) == _own_left_out(read_exactly(present), prefix)
-    return _own_left_out(json.loads(archived), prefix) == _own_left_out(present, prefix)
+    one, other = (_own_left_out(read_exactly(each), prefix) for each in (archived, present))
+    return one == other or (bool(vectors) and _is_close(one, other, vectors, ""))
+
+
+def _is_close(one: Any, other: Any, vectors: Collection[str], path: str, *, is_vector: bool = False) -> bool:
+    """Return whether two values are equal, apart from the last digits of the numbers of vectors."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            _is_close(value, other[name], vectors, full, is_vector=is_vector or full in vectors)
+            for name, value in one.items()
+            for full in [f"{path}{'.' if path else ''}{name}"]
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(
+            _is_close(*pair, vectors, path, is_vector=is_vector) for pair in zip(one, other, strict=True)
+        )
+    if is_vector and isinstance(one, tuple) and isinstance(other, tuple):
+        return isclose(float(one[0]), float(other[0]), rel_tol=ROUNDING, abs_tol=ROUNDING)
+    return bool(one == other)
 
 
 def _own_left_out(source: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import gzip
 import json
 import urllib.request
+from dataclasses import replace
 from urllib.parse import quote
+from warnings import catch_warnings
 
 import pytest
 
 from es_simhash import fingerprint_fields
+from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.errors import InvalidInputError
+from es_simhash.flows.protocol import Call
 from es_simhash.hashing import fingerprint
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive import ArchiveWriter, read_archive
@@ -219,6 +223,20 @@ def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, t
     ]
     assert read_all(server, other) == {} == read_all(server, plain)
     assert {each.kind for each in simhash.restore(path, index=other)} == {"other_scheme"}
+    # The age of the index says nothing: it may be older than the archive, or come from a snapshot.
+    path = write_archive(
+        tmp_path / "later.jsonl.gz",
+        [
+            (made, "d", None, source_of("six seven eight nine ten"), "c"),
+            (other, "e", None, source_of("six seven eight nine ten"), "c"),
+            (other, "stale", None, source_of("six seven").replace("six", "another"), "c"),
+        ],
+        at="2999-01-01T00:00:00.000Z",
+    )
+    kinds = [each.kind for each in simhash.restore(path, index=other, dry_run=True)]
+    assert kinds == ["other_scheme", "other_scheme", None]
+    assert [each.kind for each in simhash.restore(path)] == [None, "other_scheme", None]
+    assert set(read_all(server, other)) == {"stale"}
 
 
 def test_a_data_stream(opensearch, index, tmp_path, sync_client_of):
@@ -262,15 +280,26 @@ def test_a_data_stream(opensearch, index, tmp_path, sync_client_of):
         server.request("DELETE", f"/_index_template/{index}")
 
 
-def test_an_archive_that_was_cut_off(server, made, simhash, tmp_path):
-    """A crash while archiving: the last member is left out, and that is said."""
+def test_an_archive_that_was_cut_off(server, made, simhash, run, tmp_path):
+    """Whole lines of the end are put back, and the rest is not said to be there."""
     rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(6)]
     path = write_archive(tmp_path / "removed.jsonl.gz", rows)
-    path.write_bytes(path.read_bytes()[:-7])
-    with pytest.warns(UserWarning, match="cut off"):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-50])
+    with pytest.warns(UserWarning, match="may be missing"):
         records = list(simhash.restore(path))
-    assert [each.id for each in records] == ["d0", "d1", "d2"]
-    assert set(read_all(server, made)) == {"d0", "d1", "d2"}
+    assert [each.id for each in records][:3] == ["d0", "d1", "d2"]
+    assert len(records) < 6
+    with catch_warnings(action="default"):
+        result = run("restore", path, "--dry-run", "--json")
+    assert (result.exit_code, set(json.loads(result.stdout)["documents"])) == (1, {"exists"})
+    assert "may be missing" in result.stderr
+    path.write_bytes(whole[:-4])
+    with pytest.warns(UserWarning, match="only their checksum"):
+        records = list(simhash.restore(path))
+    assert {each.id for each in records} == set(read_all(server, made)) == {f"d{n}" for n in range(6)}
+    with catch_warnings(action="default"):
+        assert run("restore", path, "--dry-run").exit_code == 0
 
 
 def test_a_damaged_archive_restores_nothing(server, made, simhash, tmp_path):
@@ -298,6 +327,71 @@ def test_pipelines_are_left_out(opensearch, index, tmp_path, sync_client_of):
     finally:
         server.request("DELETE", f"/{index}")
         server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+def test_a_final_pipeline_is_noticed(opensearch, index, tmp_path, sync_client_of):
+    """It cannot be left out, so what it changed is not said to be restored."""
+    server, simhash, made = opensearch, sync_client_of(opensearch), index
+    server.request("PUT", f"/{index}", {"mappings": build_mapping(text_field="body")})
+    steps = [{"set": {"field": "seen", "value": 2, "if": "ctx.n != 1"}}]
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": steps})
+    server.request("PUT", f"/{made}/_settings", {"index.final_pipeline": index})
+    try:
+        rows = [(made, f"d{n}", None, source_of(f"one two three {n}", n=n), "c") for n in range(2)]
+        path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+        records = list(simhash.restore(path))
+        assert [(each.action, each.kind) for each in records] == [("differs", "pipeline"), ("restored", None)]
+        assert [each.is_done for each in records] == [False, True]
+    finally:
+        server.request("DELETE", f"/{index}")
+        server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+def test_vectors_come_back(server, index, simhash, tmp_path):
+    """Elasticsearch leaves them out of what it answers, and rounds them when it is asked for them."""
+    simhash.create_index(index, text_field="body")
+    is_elasticsearch = server.product == "elasticsearch"  # in OpenSearch the fields are plain numbers here
+    if is_elasticsearch:
+        properties = {"v": {"type": "dense_vector", "dims": 3}, "o": {"properties": {"s": {"type": "sparse_vector"}}}}
+        server.request("PUT", f"/{index}/_mapping", {"properties": properties})
+    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+    documents = [
+        {"_id": id_, "body": text, "v": [1.5, n + 0.5, 7.5], "o": {"s": {"x": 0.3, "y": n + 0.5}}}
+        for n, id_ in enumerate("ab", 2)
+    ]
+    written = list(simhash.ingest(index, documents))
+    assert [(each.kind, each.reason) for each in written] == [(None, None)] * 2
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    made = simhash.plan_removal(index, plan, max_share=1.0)
+    assert made.count == 1, made
+    [record] = simhash.apply_removal(plan, archive=archive)
+    assert (record.action, record.id) == ("deleted", "b")
+    [line] = read_archive(archive)
+    held = json.loads(line.source)
+    assert held["v"] == pytest.approx([1.5, 3.5, 7.5])
+    assert held["o"]["s"] == pytest.approx({"x": 0.3, "y": 3.5}, rel=0.01)
+    assert [each.action for each in simhash.restore(archive)] == ["restored"]
+    assert [each.action for each in simhash.restore(archive)] == ["exists"]
+    if is_elasticsearch:
+        for field in ("v", "o.s"):
+            query = {"query": {"exists": {"field": field}}}
+            server.request("POST", f"/{index}/_refresh")
+            assert server.request("POST", f"/{index}/_search", query)["hits"]["total"]["value"] == 2
+
+
+def test_a_server_that_does_not_know_an_option_is_asked_without_it(elasticsearch):
+    """Elasticsearch before 9.2 refuses the option for vectors; so does any version an option that does not exist."""
+    from tests.server.conftest import make_client
+
+    dialect = replace(ELASTICSEARCH, source_options={"_source_exclude_nonsense": "false"})
+    client = make_client(elasticsearch)
+    try:
+        client.cluster.health()
+        body = {"docs": [{"_index": "no-such-index", "_id": "a"}]}
+        [item] = dialect.call(client, Call("mget", {"body": body}, raw_source=True))["docs"]
+        assert item["_id"] == "a"
+    finally:
+        client.close()
 
 
 @pytest.fixture

@@ -76,6 +76,21 @@ def test_two_that_were_removed_for_each_other_end(archive):
     assert steps(find_history("c", [path])) == [["c", "c"]]
 
 
+def test_an_archive_that_was_cut(archive):
+    """Whole lines of its end are told; where others may be missing, the command says so."""
+    path = archive("a", removed("a", "b", 1))
+    path.write_bytes(path.read_bytes()[:-4])
+    found = find_history("a", [path])
+    assert (steps(found), list(found.cut), found.is_incomplete) == ([["a", "b"]], [str(path)], False)
+    assert CliRunner().invoke(app, ["history", "a", "--archive", str(path)]).exit_code == 0
+    path.write_bytes(path.read_bytes()[:-40])
+    found = find_history("a", [path])
+    assert (steps(found), list(found.cut), found.is_incomplete) == ([], [str(path)], True)
+    result = CliRunner().invoke(app, ["history", "a", "--archive", str(path)])
+    assert result.exit_code == 1
+    assert str(path) in result.stderr
+
+
 def test_the_command(archive, tmp_path):
     """Lines for people, JSON, and exit code 1 for an id that nobody knows."""
     one, two = archive("one", removed("a\x1b", "b", 1, distance=1)), archive("two", removed("b", "c", 2))

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -317,7 +318,7 @@ def ends(path):
 
 
 def test_an_archive_cut_at_every_byte(archive):
-    """Whole members stay; a writer cuts the rest off and goes on; a reader says so, or leaves it out where told."""
+    """Whole lines of the end are read; a writer moves the end to a file beside, and goes on after the whole members."""
     whole = archive.read_bytes()
     members = ends(archive)
     lines = [0, 0, 2, 3, 5]
@@ -334,11 +335,47 @@ def test_an_archive_cut_at_every_byte(archive):
         if length not in members:
             with pytest.raises(InvalidInputError, match=f"cut short after line {lines[before]}"):
                 check_archive(archive)
-        assert list(read_archive(archive, allow_cut=True)) == [archived(n) for n in range(lines[before])]
-        with ArchiveWriter(archive, PLAN) as writer:
+        found = list(read_archive(archive, allow_cut=True))
+        assert found == [archived(n) for n in range(len(found))]
+        summary = check_archive(archive, allow_cut=True)
+        following = lines[min(before + 1, len(lines) - 1)]
+        assert lines[before] <= len(found) == summary.lines + summary.cut_lines <= following
+        assert summary.lacks_lines == (length not in members and length < members[before + 1] - 8)
+        if not summary.lacks_lines:
+            assert len(found) == (lines[before] if length in members else following)
+        with pytest.warns(UserWarning, match="cut off") if summary.is_cut else nullcontext():
+            writer = ArchiveWriter(archive, PLAN)
+        with writer:
             assert len(writer) == lines[before]
             writer.append([archived(9)])
+        kept = archive.with_name(f"{archive.name}.cut")
+        assert kept.exists() == summary.is_cut
+        if summary.is_cut:
+            assert list(read_archive(kept, allow_cut=True)) == found[lines[before] :]
+            kept.unlink()
         assert [each.id for each in read_archive(archive)] == [*(f"d{n}" for n in range(lines[before])), "d9"]
+
+
+def test_an_end_that_was_kept_is_not_lost(archive):
+    """A second one gets another name."""
+    whole = archive.read_bytes()
+    for _ in range(2):
+        archive.write_bytes(whole[:-4])
+        with pytest.warns(UserWarning, match="cut off"), ArchiveWriter(archive, PLAN) as writer:
+            assert len(writer) == 3
+    ends_kept = sorted(archive.parent.glob("*.cut*"))
+    assert [each.name for each in ends_kept] == [f"{archive.name}.cut", f"{archive.name}.cut2"]
+    for each in ends_kept:
+        assert list(read_archive(each, allow_cut=True)) == [archived(3), archived(4)]
+
+
+def test_a_pipe_is_no_archive(tmp_path):
+    """It can be read once only; that is said, and nothing waits."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for use in (check_archive, lambda path: list(read_archive(path, allow_cut=True))):
+        with pytest.raises(InvalidInputError, match="regular file"):
+            use(path)
 
 
 def test_zeros_at_the_end_are_a_cut(archive):
@@ -350,6 +387,7 @@ def test_zeros_at_the_end_are_a_cut(archive):
     with ArchiveWriter(archive, PLAN) as writer:
         assert len(writer) == 5
     assert archive.stat().st_size == size
+    assert list(archive.parent.glob("*.cut*")) == []
 
 
 @pytest.mark.parametrize(

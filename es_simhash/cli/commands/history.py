@@ -8,7 +8,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line, warn
 from es_simhash.removal.history import Removed, find_history
 
 EXAMPLES = [
@@ -35,8 +35,10 @@ def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     """
     Say where the documents with the _id ID have gone, and for which removed documents they stand.
 
-    Further archives may follow as FILE... The archives are read, and no server is asked. Where the document that stayed
-    was removed later, the command goes on with that one. The exit code is 1 if the archives do not know the ID.
+    Further archives may follow as FILE... The archives are read, and no server is asked. So the command knows what was
+    archived to be removed, but not what the server refused to delete, or what came back. Where the document that stayed
+    was archived later, the command goes on with that one. The exit code is 1 if the archives do not know the ID, or if
+    the end of one was cut off, so that documents may be missing.
     """
     history = find_history(id_, [*archives, *more], prefix=prefix)
     if as_json:
@@ -49,13 +51,16 @@ def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
             print_line(f"{id_} stands for these removed documents:")
             for each in history.stands_for:
                 print_line(f"  {_sentence(each)}")
+    for path, sentence in history.cut.items():
+        warn(f"the end of {path} was cut off: {sentence}")
     if not history:
-        note(f"{id_} is in none of these archives: no document with this id was removed, or removed for it")
-    return 0 if history else 1
+        note(f"{id_} is in none of these archives, as far as they can be read")
+    return 0 if history and not history.is_incomplete else 1
 
 
 def _sentence(removed: Removed) -> str:
     same = removed.canonical_index == removed.index
     canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
     bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
-    return f"{removed.at}  {removed.index}/{removed.id} was removed for {canonical}{bits}; it is in {removed.archive}"
+    place = f"{removed.index}/{removed.id}"
+    return f"{removed.at}  {place} was archived to be removed for {canonical}{bits}; it is in {removed.archive}"

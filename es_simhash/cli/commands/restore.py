@@ -22,7 +22,7 @@ from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.grouping.reconcile import Reconciled
 from es_simhash.flows.removal.restored import Restored
-from es_simhash.removal.archive import read_archive
+from es_simhash.removal.archive import check_archive, read_archive
 
 EXAMPLES = [
     "es-simhash restore removed.jsonl.gz --dry-run",
@@ -60,7 +60,7 @@ def command(
 
     A document is only created where it is missing, so the command may be run again after an interruption. One that is
     there in another version is reported and not changed. Afterwards the group fields are made right. The exit code is 1
-    if a document is not there as the archive has it.
+    if a document is not there as the archive has it, and if an archive was cut off, so that documents may be missing.
     """
     regrouped: list[tuple[tuple[str, ...], Reconciled]] = []
     with connect(target, index or _first_index(archives[0])) as connection, Tracker("restoring", total=None) as tracker:
@@ -80,13 +80,14 @@ def command(
     unsettled = [names for names, done in regrouped if done.failures or not done.is_settled]
     for names in unsettled:
         error(f"the groups of {', '.join(names)} are not right yet: run es-simhash reconcile {','.join(names)}")
-    return 1 if counts.wrong or unsettled else 0
+    cut = [path for path in archives if check_archive(path, allow_cut=True).lacks_lines]
+    return 1 if counts.wrong or unsettled or cut else 0
 
 
 def _first_index(archive: str) -> str:
     """Return the index of the first line, by which the product of the server is found."""
     try:
-        return next((line.index for line in read_archive(archive)), "-")
+        return next((line.index for line in read_archive(archive, allow_cut=True)), "-")
     except InvalidInputError:  # said by the restore, which reads the whole
         return "-"
 

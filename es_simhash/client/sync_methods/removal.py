@@ -58,7 +58,8 @@ class RemovalMethods(SyncBase):
             index:
                 Name, list of names, pattern, alias or data stream.
             path:
-                Name of the plan. A file of that name is replaced when the plan is whole.
+                Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
+                an archive.
             preset:
                 ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity, where these are not given
                 beside it.

@@ -66,7 +66,8 @@ def read_documents(
     waiting = list(dict.fromkeys(keys))
     patience = patience or Patience()
     while waiting:
-        docs = [{**document_header(key), "_source": key in wanted} for key in waiting]
+        # A document that says that its _source is wanted gets none of the vectors in it.
+        docs = [document_header(key) | ({} if key in wanted else {"_source": False}) for key in waiting]
         answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)), patience=patience)
         found |= zip(waiting, answer["docs"], strict=True)
         waiting = [key for key in waiting if is_unreadable(found[key])]

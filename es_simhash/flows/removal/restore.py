@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, MissingDependencyError
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.delete import read_documents
@@ -25,15 +25,18 @@ from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.hashing import fingerprint, to_hex
+from es_simhash.hashing import Scheme, fingerprint, schemes, to_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.operations import Outcome
-from es_simhash.removal.archive import check_archive, read_archive
+from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.records import Archived, Key
 from es_simhash.removal.same_source import is_same_source
 
 __all__ = ["restore"]
+
+# Index, routing value and source of a document that is there.
+Present: TypeAlias = tuple[str, str | None, str]
 
 BATCH = 500
 BATCH_CHARACTERS = 8_000_000
@@ -54,8 +57,8 @@ def restore(
     for those that exist already, and at the end the regrouping of what the documents touch.
 
     Raises:
-        InvalidInputError: If a file is no archive or is damaged; a last member that is not whole is left out, with a
-            warning, because none of its documents was removed.
+        InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
+            put back like others, with a warning.
     """
     lines: Iterator[Archived] = yield Compute(_open, (archives,))
     targets = _Targets(context, index)
@@ -77,12 +80,9 @@ def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
     if not archives:
         raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
     for path in archives:
-        if check_archive(path, allow_cut=True).is_cut:
-            warnings.warn(
-                f"the end of {path} was cut off while it was written: none of its documents was removed, so they are "
-                "left out",
-                stacklevel=2,
-            )
+        found = check_archive(path, allow_cut=True)
+        if found.is_cut:
+            warnings.warn(f"the end of {path} was cut off: {cut_sentence(found)}", stacklevel=2)
     return (line for path in archives for line in read_archive(path, allow_cut=True))
 
 
@@ -110,7 +110,9 @@ class _Targets:
         """Return where documents of the index *name* go."""
         wanted = self._index or name
         if wanted not in self._known:
-            self._known[wanted] = yield from find_target(self._context, wanted, is_named=self._index is not None)
+            is_named = self._index is not None
+            found = yield from find_target(self._context, wanted, is_named=is_named)
+            self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
 
@@ -140,7 +142,7 @@ class _Batch:
         item = _Item(line, target)
         if target.fault is not None:
             item.settle("refused", target.fault, target.detail)
-        elif target.is_newer_than(line.at) and not _fits(line, target, self._prefix):
+        elif not _fits(line, target, self._prefix):
             item.settle("refused", "other_scheme")
         self._items.append(item)
 
@@ -166,13 +168,29 @@ class _Batch:
             return
         names = {item.line.index: item.target.name for item in items}
         outcomes = yield from put_back([item.line for item in items], indices=names)
-        taken = []
+        taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
                 taken.append(item)
             else:
                 _settle(item, outcome)
+                if outcome.is_done and item.target.may_change:
+                    written.append(item)
         yield from self._compare(taken)
+        yield from self._check(written)
+
+    def _check(self, items: Sequence[_Item]) -> Flow[None]:
+        """Say which of the documents that were written now are not as they were archived."""
+        found = (yield from _read(items)) if items else {}
+        for item in items:
+            present = found.get(_key(item))
+            if present is None or not self._is_same(item, present):
+                item.settle("differs", "pipeline")
+
+    def _is_same(self, item: _Item, present: Present) -> bool:
+        _, routing, source = present
+        same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
+        return routing == item.line.routing and same
 
     def _compare(self, items: Sequence[_Item], *, is_found_only: bool = False) -> Flow[None]:
         """Settle the lines whose documents are there: equal ones exist, or were restored by a lost request."""
@@ -185,12 +203,8 @@ class _Batch:
                 if not is_found_only:
                     item.settle("refused", "unreadable")
                 continue
-            index, routing, source = present
-            is_same = routing == item.line.routing and is_same_source(
-                item.line.source, source or {}, prefix=self._prefix
-            )
-            action: RestoredAction = "exists" if is_same else "differs"
-            item.settle(action, index=index)
+            action: RestoredAction = "exists" if self._is_same(item, present) else "differs"
+            item.settle(action, index=present[0])
 
 
 def _settle(item: _Item, outcome: Outcome) -> None:
@@ -207,46 +221,70 @@ def _key(item: _Item) -> Key:
     return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
 
 
-def _read(items: Sequence[_Item]) -> Flow[dict[Key, tuple[str, str | None, Any]]]:
+def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
     """Return index, routing and source of those of *items* that are there."""
-    found: dict[Key, tuple[str, str | None, Any]] = {}
+    wanted: dict[Key, Key] = {}  # by the place where a document is
     streams: dict[str, list[str]] = {}
-    keys: list[Key] = []
     for item in items:
         if item.target.is_stream:
             streams.setdefault(item.target.name, []).append(item.line.id)
         else:
-            keys.append((item.target.name, item.line.id, item.line.routing))
-    for (index, id_, routing), each in (yield from read_documents(keys, source=keys)).items():
-        if each.get("found"):
-            found[index, id_, routing] = (each["_index"], each.get("_routing"), each.get("_source"))
+            wanted[_key(item)] = _key(item)
     for name, ids in streams.items():
-        yield from _read_stream(name, ids, found)
-    return found
+        yield from _find_in_stream(name, ids, wanted)
+    items_there = yield from read_documents(list(wanted), source=list(wanted))
+    return {
+        wanted[key]: (each["_index"], each.get("_routing"), each.get("_source") or "{}")
+        for key, each in items_there.items()
+        if each.get("found")
+    }
 
 
-def _read_stream(name: str, ids: Sequence[str], found: dict[Key, tuple[str, str | None, Any]]) -> Flow[None]:
+def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Flow[None]:
+    """Note for each of *ids* that is in the stream, in which of its indices."""
+
     def add(hits: Hits) -> Flow[bool]:
         yield from ()
         for hit in hits:
-            found[name, hit["_id"], None] = (hit["_index"], hit.get("_routing"), hit.get("_source"))
+            wanted[hit["_index"], hit["_id"], hit.get("_routing")] = (name, hit["_id"], None)
         return False
 
     yield from refresh(name)
-    check_whole((yield from read_pages(name, {"query": {"ids": {"values": list(ids)}}}, add, page=BATCH)))
+    body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
+    check_whole((yield from read_pages(name, body, add, page=BATCH)))
 
 
 def _fits(line: Archived, target: Target, prefix: str) -> bool:
-    """Return whether the fingerprint of *line* is one of the target's scheme, as far as that can be known."""
+    """
+    Return whether the fingerprint of *line* is one of the target's scheme, as far as that can be known.
+
+    In the index that it was removed from, a fingerprint may be older than the text. There it does not fit if another
+    scheme gives it to the text: an index of that name may have been made again, also from a snapshot.
+    """
     settings = target.settings
     source = json.loads(line.source)
     own = source.get(prefix)
     recorded = own.get("fingerprint") if isinstance(own, dict) else source.get(f"{prefix}.fingerprint")
     if recorded is None or settings is None or not settings.text_fields:
         return True
+    is_other = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
     try:
         text = read_text(source, settings.text_fields)
     except InvalidInputError:
+        return not is_other
+    if _has(text, recorded, settings.scheme):
+        return True
+    return not is_other and not any(_has_other(text, recorded, each) for each in schemes())
+
+
+def _has_other(text: str | None, recorded: Any, scheme: str) -> bool:
+    try:
+        return _has(text, recorded, scheme)
+    except (InvalidInputError, MissingDependencyError):  # it takes no text, or its library is not installed
         return False
-    found = None if text is None else fingerprint(text, scheme=settings.scheme)
+
+
+def _has(text: str | None, recorded: Any, scheme: str | Scheme) -> bool:
+    """Return whether *recorded* is the fingerprint that *scheme* gives *text*."""
+    found = None if text is None else fingerprint(text, scheme=scheme)
     return found is not None and to_hex(found) == recorded

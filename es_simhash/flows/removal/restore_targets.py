@@ -7,7 +7,7 @@ written here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,8 @@ from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.meta import IndexSettings
 
 __all__ = ["Target", "find_target"]
+
+VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +39,30 @@ class Target:
             Whether it is a data stream.
         created:
             When the index was created; ``None`` where that is not known.
+        vectors:
+            Names of the fields that the server keeps as vectors.
+        may_change:
+            Whether a final pipeline may change what is written.
         fault:
             Why nothing can be written there; ``None`` where it can.
         detail:
             More about that.
+        is_named:
+            Whether the caller named it.
     """
 
     name: str
     settings: IndexSettings | None = None
     is_stream: bool = False
     created: datetime | None = None
+    vectors: frozenset[str] = frozenset()
+    may_change: bool = True
     fault: RestoredKind | None = None
     detail: str = ""
+    is_named: bool = False
 
     def is_newer_than(self, moment: str) -> bool:
-        """Return whether the index may have been created after *moment*, with another scheme than before."""
+        """Return whether the index may have been created after *moment*."""
         try:
             return self.created is None or self.created >= datetime.fromisoformat(moment)
         except (TypeError, ValueError):
@@ -97,8 +108,9 @@ def _judge(
     """Return the target *name*, whose documents go to the concrete *index*."""
     settings = judge_mappings({index: {"mappings": mapping}}, context).each.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
-    created = yield from _created(index)
-    return Target(name, settings, is_stream=is_stream, created=created, fault=fault)
+    created, may_change = yield from _read_settings(name, index)
+    vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
+    return Target(name, settings, is_stream, created, vectors, may_change, fault)
 
 
 def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow[Target]:
@@ -129,15 +141,27 @@ def _stream_of(index: str) -> Flow[str | None]:
     return None
 
 
-def _created(index: str) -> Flow[datetime | None]:
+def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, node in properties.items():
+        if node.get("type") in VECTORS:
+            yield path + name
+        yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
+
+
+def _read_settings(name: str, index: str) -> Flow[tuple[datetime | None, bool]]:
+    """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
     try:
-        answer = yield from ask(Call("get_settings", {"index": index, "name": "index.creation_date"}))
+        answer = yield from ask(
+            Call("get_settings", {"index": name, "name": "index.creation_date,index.final_pipeline"})
+        )
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
-        return None
-    settings = ((answer.get(index) or {}).get("settings") or {}).get("index") or {}
+        return None, True
+    found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}
+    may_change = any(held.get("final_pipeline", "_none") != "_none" for held in found.values())
     try:
-        return datetime.fromtimestamp(int(settings["creation_date"]) / 1000).astimezone()
+        created = datetime.fromtimestamp(int(found[index]["creation_date"]) / 1000).astimezone()
     except (KeyError, ValueError, OverflowError):
-        return None
+        return None, may_change
+    return created, may_change

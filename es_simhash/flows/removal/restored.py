@@ -12,14 +12,19 @@ from es_simhash.removal.records import Archived
 __all__ = ["Restored", "RestoredAction", "RestoredKind"]
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]
-RestoredKind: TypeAlias = Literal["index_missing", "unmapped", "other_scheme", "dropped", "unreadable", "refused"]
+RestoredKind: TypeAlias = Literal[
+    "index_missing", "unmapped", "other_scheme", "dropped", "pipeline", "unreadable", "refused"
+]
 
 _SENTENCES: dict[str, str] = {
-    "index_missing": "its index does not exist any more: name another with index= (--index)",
-    "unmapped": "its index does not map our fields any more: add them with put_mapping, or name another index",
+    "index_missing": "its index does not exist any more: create it, or name another index to restore into",
+    "unmapped": "its index does not map our fields any more: add them to its mapping, or name another index to "
+    "restore into",
     "other_scheme": "its fingerprint is not the one that the index's scheme gives its text: name an index that has the "
     "scheme it was removed from",
     "dropped": "an ingest pipeline of the server dropped it",
+    "pipeline": "it was written, and is not as it was archived: a final pipeline of the index, or another program, "
+    "changed it",
     "unreadable": "the server could not read it now: run the restore again",
     "refused": "the server refused",
 }
@@ -38,7 +43,7 @@ class Restored:
         action:
             ``"restored"``; in a dry run ``"would restore"``. ``"exists"`` where it is there already, with the same
             fields, and ``"differs"`` where another document has its id: nothing is written then. ``"refused"`` where it
-            could not be written.
+            could not be written. ``"differs"`` with the kind ``"pipeline"`` where it was written, and then changed.
         routing:
             Its routing value, where it has one.
         canonical:
@@ -46,7 +51,7 @@ class Restored:
         canonical_index:
             Name of the index that held that.
         kind:
-            Why it was refused, as a word; else ``None``.
+            Why it was refused or changed, as a word; else ``None``.
         detail:
             What more is known, such as the server's own words.
     """
@@ -68,7 +73,7 @@ class Restored:
     @property
     def reason(self) -> str | None:
         """Why the document is not as the archive has it, as a sentence for people; else ``None``."""
-        if self.action == "differs":
+        if self.action == "differs" and self.kind is None:
             return "another version of it is there, which was not changed"
         if self.kind is None:
             return None
