@@ -35,6 +35,7 @@ FaultKind = Literal[
     "not_verified",
     "regrouping",
     "no_marker",
+    "several_markers",
 ]
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -91,6 +92,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "no_marker": (
         "the mapping has no marker of its settings, so lookups read the mapping again and again",
         "add it with put_mapping, which changes no document",
+    ),
+    "several_markers": (
+        "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
+        "keep one with put_mapping, which changes no document; create_index does so where a template has our fields",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",

@@ -15,14 +15,24 @@ from typing import Any
 
 from es_simhash.index.meta import IndexSettings
 
-__all__ = ["is_marked", "is_marker_refused", "marker_name", "marker_properties", "marker_sort", "retired_markers"]
+__all__ = [
+    "is_marked",
+    "is_marker_refused",
+    "marker_name",
+    "marker_properties",
+    "marker_sort",
+    "markers_in_use",
+    "retired_markers",
+]
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
 # The marker stands for a field that all our mappings have, with few values.
 _TARGET = "distance"
 # What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
+# It is stored, since older servers that build _source from the other fields want that.
+# Each new mapping has it, so that an index whose mapping is full can still retire its marker.
 _RETIRED = "retired"
-_RETIRED_TYPE = {"type": "keyword", "index": False, "doc_values": False}
+_RETIRED_TYPE = {"type": "keyword", "index": False, "doc_values": False, "store": True}
 
 
 def marker_name(settings: IndexSettings) -> str:
@@ -49,7 +59,7 @@ def marker_properties(
     Other markers that the mapping has are retired: no product can take a field out of a mapping.
     """
     marker = {marker_name(settings): {"type": "alias", "path": f"{prefix}.{_TARGET}"}}
-    return retired_markers(mapping or {}, prefix=prefix, keep=marker) | marker
+    return _retired(mapping or {}, prefix) | retired_markers(mapping or {}, prefix=prefix, keep=marker) | marker
 
 
 def retired_markers(
@@ -61,18 +71,30 @@ def retired_markers(
     retired = {
         name: {"type": "alias", "path": f"{prefix}.{_RETIRED}"} for name in _markers(mapping, prefix, keep or {})
     }
-    return {_RETIRED: _RETIRED_TYPE} | retired if retired else {}
+    return _retired(mapping, prefix) | retired if retired else {}
+
+
+def _retired(mapping: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the property that retired markers stand for, as *mapping* has it already: it cannot be changed."""
+    return {_RETIRED: dict(_properties(mapping, prefix).get(_RETIRED, _RETIRED_TYPE))}
+
+
+def markers_in_use(mapping: Mapping[str, Any], *, prefix: str) -> list[str]:
+    """
+    Return the names, below the prefix, of all markers of *mapping* by which a search can sort.
+
+    There are several if an index was created with a mapping of ours and a template gave it other settings.
+    """
+    properties = _properties(mapping, prefix)
+    return [name for name in _markers(mapping, prefix, {}) if properties[name].get("path") == f"{prefix}.{_TARGET}"]
 
 
 def is_marked(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> bool:
     """
     Return whether the only marker in use in *mapping* is that of *settings*.
     """
-    properties = _properties(mapping, prefix)
-    wanted = {"type": "alias", "path": f"{prefix}.{_TARGET}"}
-    used = [name for name in _markers(mapping, prefix, {}) if properties[name].get("path") == wanted["path"]]
-    name = marker_name(settings)
-    return used == [name] and dict(properties[name]) == wanted
+    name, wanted = marker_name(settings), {"type": "alias", "path": f"{prefix}.{_TARGET}"}
+    return markers_in_use(mapping, prefix=prefix) == [name] and dict(_properties(mapping, prefix)[name]) == wanted
 
 
 def marker_sort(marker: str) -> list[str]:

@@ -2,7 +2,16 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, get_scheme
+from es_simhash import (
+    InvalidInputError,
+    MappingError,
+    build_component_template,
+    build_index_template,
+    build_mapping,
+    get_scheme,
+)
+from es_simhash.index.marker import is_marked, marker_name, markers_in_use
+from es_simhash.index.meta import build_settings, read_settings
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
@@ -101,3 +110,113 @@ def test_remove_takes_our_fields_out_and_leaves_the_rest(server, index, simhash)
     with pytest.raises(MappingError):
         simhash.find_near_dups(index, TEXT)
     assert simhash.put_mapping(index, text_field="body") == [index]
+
+
+@pytest.fixture
+def template(server, index):
+    """A template that gives *index*, and nothing else, our fields with the scheme shingles and max_distance 5."""
+    component = build_component_template(scheme="shingles", text_field="body", max_distance=5)
+    server.request("PUT", f"/_component_template/{index}", component)
+    server.request("PUT", f"/_index_template/{index}", build_index_template([index], component=index, priority=9001))
+    yield
+    server.request("DELETE", f"/_index_template/{index}")
+    server.request("DELETE", f"/_component_template/{index}")
+
+
+def fill(server, simhash, index):
+    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}], on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+
+
+@pytest.mark.usefixtures("template")
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("scheme", ["words", "shingles"])
+def test_create_outdoes_a_template(server, index, make_simhash, scheme, value):
+    """A client that remembers the template's settings notices that the index was created again with others."""
+    stale, creator = make_simhash(), make_simhash()
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    fill(server, stale, index)
+    assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
+    server.request("DELETE", f"/{index}")
+    settings = creator.create_index(index, scheme=scheme, text_field=["title", "body"], value=value, settings=ONE_SHARD)
+    assert read_settings(mapping_of(server, index)) == settings
+    assert is_marked(mapping_of(server, index), settings, prefix="simhash")
+    assert creator.check(index)[0].faults == ()
+    fill(server, creator, index)
+    assert [each.id for each in creator.find_near_dups(index, TEXT)] == ["1"]
+    for _ in range(2):
+        found = stale.find_near_dups(index, TEXT)
+        assert ([each.id for each in found], found.scheme) == (["1"], get_scheme(scheme))
+
+
+@pytest.mark.usefixtures("template")
+def test_an_index_with_two_markers(server, index, make_simhash):
+    """Check names an index that was created without our method; a new client and put_mapping do not fall for it."""
+    stale = make_simhash()
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    fill(server, stale, index)
+    stale.find_near_dups(index, TEXT)
+    server.request("DELETE", f"/{index}")
+    ours = build_mapping(scheme="words", text_field="body", max_distance=5)
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": ours})
+    assert len(markers_in_use(mapping_of(server, index), prefix="simhash")) == 2
+    fresh = make_simhash()
+    fill(server, fresh, index)
+    assert [each.id for each in fresh.find_near_dups(index, TEXT)] == ["1"]
+    [fault] = fresh.check(index)[0].faults
+    assert (fault.kind, fault.found) == ("several_markers", "2")
+    fresh.put_mapping(index)
+    assert fresh.check(index)[0].faults == ()
+    assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
+
+
+def fill_up(server, index):
+    """Let the mapping of *index* have as many fields as it may."""
+    for limit in range(1, 60):
+        try:
+            server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": limit})
+            server.request("PUT", f"/{index}/_mapping", {"properties": {"body": {"type": "text"}}})
+        except Exception:  # noqa: BLE001, S112 -- the server has more fields than this
+            continue
+        with pytest.raises(Exception, match="total fields"):
+            server.request("PUT", f"/{index}/_mapping", {"properties": {"other": {"type": "text"}}})
+        return
+    pytest.fail("no limit was found")
+
+
+def test_remove_where_the_mapping_is_full(server, index, make_simhash):
+    """It needs no new field: the old marker is retired, and our entry is gone."""
+    simhash, stale = make_simhash(), make_simhash()
+    mappings = {"properties": {"body": {"type": "text"}}}
+    simhash.create_index(index, text_field="body", mappings=mappings, settings=ONE_SHARD)
+    fill(server, simhash, index)
+    assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
+    fill_up(server, index)
+    removal = simhash.remove(index)
+    assert (removal.documents, removal.failures, removal.indices) == (1, (), (index,))
+    assert read_settings(mapping_of(server, index)) is None
+    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
+    with pytest.raises(MappingError):
+        stale.find_near_dups(index, TEXT)
+
+
+def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
+    """Without the field for retired markers: remove says what it would add, and changes no document."""
+    mapping = build_mapping(text_field="body")
+    del mapping["properties"]["simhash"]["properties"]["retired"]
+    mapping["properties"]["body"] = {"type": "text"}
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
+    fill(server, simhash, index)
+    fill_up(server, index)
+    before = mapping_of(server, index)
+    with pytest.raises(Exception, match="total fields") as raised:
+        simhash.remove(index)
+    assert "adds simhash.retired:" in raised.value.__notes__[0]
+    assert mapping_of(server, index) == before
+    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1"]
+    with pytest.raises(Exception, match="total fields") as raised:
+        simhash.put_mapping(index, max_distance=9)
+    wanted = marker_name(build_settings(text_field="body", max_distance=9))
+    assert f"adds simhash.retired, simhash.{wanted}:" in raised.value.__notes__[0]
+    server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": 100})
+    assert simhash.remove(index).indices == (index,)

@@ -20,7 +20,7 @@ from es_simhash.index.faults import Fault, find_faults, find_source_faults
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.regrouping import Regrouping
 from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.marker import is_marked
+from es_simhash.index.marker import is_marked, markers_in_use
 from es_simhash.index.meta import IndexSettings, read_settings
 
 __all__ = ["IndexCheck", "check_indices"]
@@ -96,7 +96,8 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         ready = False
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
     if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
-        faults.append(Fault("no_marker", context.prefix))
+        used = len(markers_in_use(mapping, prefix=context.prefix))
+        faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
     grouping, grouping_faults = _judge_grouping(settings)

@@ -13,15 +13,16 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
-from es_simhash.flows.protocol import Call, Flow
+from es_simhash.flows.protocol import Call, Flow, error_text
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.faults import find_faults, find_source_faults, mapping_error
 from es_simhash.index.mapping import has_synthetic_source, mapping_of, mapping_update
-from es_simhash.index.meta import IndexSettings, build_settings, merge_meta, read_settings
+from es_simhash.index.marker import is_marked
+from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta, read_settings
 
 logger = logging.getLogger("es_simhash")
 
-__all__ = ["create_index", "put_mapping", "read_mappings"]
+__all__ = ["change_mapping", "create_index", "put_mapping", "read_mappings"]
 
 
 def create_index(
@@ -33,6 +34,8 @@ def create_index(
 ) -> Flow[IndexSettings]:
     """
     Create *index* with the caller's *mappings* and *index_settings*, and add our fields.
+
+    A template may give the index our fields with other settings: the *settings* given here are what it has in the end.
 
     Raises:
         InvalidInputError: If the mappings given already have a field with the name of our prefix.
@@ -60,7 +63,23 @@ def create_index(
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
     yield Call("create_index", {"index": index, "body": body})
     context.forget()
+    try:
+        yield from _outdo_templates(context, index, settings)
+    except BaseException as error:
+        error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
+        raise
     return settings
+
+
+def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
+    """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
+    mapping = next(iter((yield from read_mappings(index)).values()))
+    recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(context.prefix) or {}
+    wanted = settings.to_dict()
+    extra = {key: value for key, value in recorded.items() if key not in wanted}
+    if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=context.prefix):
+        settings = replace(settings, extra=extra or None)
+        yield from change_mapping(index, mapping, mapping_update(mapping, settings, prefix=context.prefix))
 
 
 def put_mapping(
@@ -104,9 +123,35 @@ def put_mapping(
         )
         bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
     for name, body in bodies.items():
-        yield Call("put_mapping", {"index": name, "body": body})
+        yield from change_mapping(name, mappings[name], body)
     context.forget()
     return sorted(mappings)
+
+
+def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> Flow[None]:
+    """
+    Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the new fields.
+    """
+    try:
+        yield Call("put_mapping", {"index": name, "body": body})
+    except Exception as error:
+        if "total fields" in error_text(error):
+            new = ", ".join(_new_fields(mapping, body))
+            error.add_note(
+                f"The mapping of index {name!r} is full, and this adds {new}: "
+                "raise the index setting index.mapping.total_fields.limit, and do it again."
+            )
+        raise
+
+
+def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
+    """Return the full names of the fields in *body* that *mapping* has not."""
+    held, new = _properties(mapping), []
+    for name, type_ in _properties(body).items():
+        if name not in held:
+            new.append(f"{above}{name}")
+        new += _new_fields(held.get(name) or {}, type_, f"{above}{name}.")
+    return new
 
 
 def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Call, Flow, noting
+from es_simhash.flows.protocol import Flow, noting
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.flows.upkeep.manage import read_mappings
+from es_simhash.flows.upkeep.manage import change_mapping, read_mappings
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import GROUPED, OWNED
 from es_simhash.index.grouping.regrouping import take_out
@@ -52,7 +52,8 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False, 
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
 
     A field once mapped stays in the mapping, empty: no product can take it out. Where scripts are not allowed,
-    ``_source`` keeps the prefix with a null.
+    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, since a server may
+    refuse that.
 
     Raises:
         MappingError: If an index keeps only a part of ``_source``: an update would lose the rest.
@@ -66,16 +67,19 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False, 
     fields = [f"{prefix}.{name}" for name in GROUPED] if groups_only else [prefix]
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
+    left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
+    with noting(lambda: "no document was changed"):
+        for name, mapping in mappings.items():
+            if left[name] is None and (retired := retired_markers(mapping, prefix=prefix)):
+                yield from change_mapping(name, mapping, {"properties": {prefix: {"properties": retired}}})
+                context.forget()
     yield from refresh(names)
     with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
         check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
-            left = _left(mapping, prefix, groups_only)
-            body = {"_meta": merge_meta(mapping.get("_meta"), left, prefix=prefix)}
-            if left is None and (retired := retired_markers(mapping, prefix=prefix)):
-                body["properties"] = {prefix: {"properties": retired}}
-            yield Call("put_mapping", {"index": name, "body": body})
+            meta = merge_meta(mapping.get("_meta"), left[name], prefix=prefix)
+            yield from change_mapping(name, mapping, {"_meta": meta})
         context.forget()
     yield from refresh(names)
     return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
