@@ -334,3 +334,58 @@ def test_settings_that_cannot_be_confirmed_are_the_clients_error():
         with pytest.raises(ConnectionError) as caught:
             carry_out(ingest(context, INDEX, [{"_id": "a1", "body": A}], options), store)
         assert caught.value is failure
+
+
+def hidden_cases():
+    """Yield batches in which a refused write of a0, with another text, hides for a while what a0 holds."""
+    refused = {"index": {"body": B}, "update": {"doc": {"body": B}}}
+    return [{"_op_type": kind, "_id": "a0", **rest} for kind, rest in refused.items()]
+
+
+@ways
+@pytest.mark.parametrize("action", hidden_cases(), ids=lambda action: action["_op_type"])
+def test_what_a_refused_write_hid_is_found_again(way, action):
+    """Documents after it that were compared without what is still there are decided again."""
+    store = filled()
+    store.refuse = lambda header: 400 if header["_id"] == "a0" and "if_seq_no" not in header else None
+    documents = [action, *({"_id": id_, "body": text} for id_, text in (("a2", A), ("c0", C), ("a3", A)))]
+    grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
+    options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(**grouping))
+    run = carry_out(ingest(Context(), INDEX, documents, options), store)
+    # Under "connected" a1 is near too, and was not hidden: nothing had to be written for it to be found.
+    is_skipped = way["on_duplicate"] == "skip" and way.get("rule") == "connected"
+    end = "replaced" if way["on_duplicate"] == "replace" else "skipped" if is_skipped else "tagged"
+    assert [each.action for each in run.emitted][:3] == ["refused", end, "written"]
+    assert store.source("a0")["body"] == A
+    if way["on_duplicate"] != "replace":
+        assert {own["source"]["simhash"]["group"] for id_, own in store.docs.items() if id_[0] == "a"} == {"a0"}
+        assert {each.canonical for each in run.emitted[1::2]} == {"a0"}
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_what_a_refused_write_of_the_same_batch_hid(rule):
+    """The text that the same batch wrote under the id is the canonical of what follows."""
+    store = FakeServer()
+    written = []
+
+    def refuse(header):
+        written.append(header["_id"])
+        return 400 if written.count("b0") == 2 and header["_id"] == "b0" else None
+
+    store.refuse = refuse
+    documents = [{"_id": id_, "body": text} for id_, text in (("b0", B), ("b0", C), ("b1", B), ("b2", B), ("c0", C))]
+    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest(rule=rule))
+    run = carry_out(ingest(Context(), INDEX, documents, options), store)
+    assert [(each.action, each.canonical) for each in run.emitted] == [
+        ("written", "b0"),
+        ("refused", None),
+        ("tagged", "b0"),
+        ("tagged", "b0"),
+        ("written", "c0"),
+    ]
+    assert {id_: each["source"]["simhash"]["group"] for id_, each in store.docs.items()} == {
+        "b0": "b0",
+        "b1": "b0",
+        "b2": "b0",
+        "c0": "c0",
+    }

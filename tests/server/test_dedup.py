@@ -202,3 +202,31 @@ def test_documents_from_an_async_generator(server, index, async_client, runner):
     assert len(read_all(server, index)) == 130
     assert [report.position for report in runner.run(write(None))] == list(range(250))
     assert len(read_all(server, index)) == 250
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+@pytest.mark.parametrize("rule", ["star", "connected"])
+@pytest.mark.parametrize("kind", ["index", "create", "update", "delete", "version"])
+def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client, call, kind, rule, on_duplicate):
+    """The document that a refused write would have changed is still there: nothing is written as if it were not."""
+    mapping = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mapping)
+    old, new = texts(2)
+    first = [{"_id": "a", "_version": 5, "_version_type": "external", "_source": {"body": old}}]
+    options = {"on_duplicate": on_duplicate, "rule": rule, "max_distance": 3, "batch": 50}
+    ingest_in_batches(client, call, index, first, **options)
+    refused = {
+        "index": {"body": new, "n": "many"},
+        "create": {"_op_type": "create", "body": new},
+        "update": {"_op_type": "update", "doc": {"body": new, "n": "many"}},
+        "delete": {"_op_type": "delete", "if_seq_no": 99, "if_primary_term": 1},
+        "version": {"_version": 3, "_version_type": "external", "_source": {"body": new}},
+    }[kind]
+    documents = [{"_id": "a", **refused}, *({"_id": each, "body": old} for each in "bc"), {"_id": "d", "body": new}]
+    reports = ingest_in_batches(client, call, index, documents, **options)
+    again = "tagged" if on_duplicate == "tag" else "skipped"
+    assert [each.action for each in reports] == ["refused", "tagged", again, "written"]
+    assert [each.canonical for each in reports] == [None, "a", "a", "d"]
+    groups = {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
+    assert groups == {"a": "a", "b": "a", "d": "d"} | ({"c": "a"} if on_duplicate == "tag" else {})
+    assert simhash.reconcile(index).changed == 0

@@ -6,7 +6,7 @@ The multi-searches live in ``lookup.batch``, the fetch of texts in ``contents``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -157,6 +157,11 @@ class Existing:
     canonicals: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
+
+    def without(self, ids: AbstractSet[str]) -> Existing:
+        """Return it without the documents with these *ids*."""
+        near = {fingerprint: [each for each in found if each.id not in ids] for fingerprint, found in self.near.items()}
+        return replace(self, near=near)
 
 
 class ExistingLookup:

@@ -2,8 +2,9 @@
 Settles a batch that was written: documents that depended on a refused write are decided again.
 
 A duplicate of a document that the server did not write is written if it had been skipped, and put into another group
-if it had been tagged. A document that an ingest pipeline wrote under another id is decided again under that id. The
-pipeline of batches is in ``ingest``; replaced canonicals are in ``relink``.
+if it had been tagged. What a refused write hid is there all the same, and documents near it are decided again. A
+document that an ingest pipeline wrote under another id is decided again under that id. The pipeline of batches is in
+``ingest``; replaced canonicals are in ``relink``.
 """
 
 from __future__ import annotations
@@ -129,31 +130,40 @@ class Settlement:
         """
         drafts = [item.draft for n in lost if (item := self.items[n]).draft is not None]
         positions, ids = {draft.position for draft in drafts if draft}, {draft.id for draft in drafts if draft}
-        followers = []
+        followers: list[int] = []
         for n, item in enumerate(self.items):
             if item.draft is None or item.decision is None or item.is_refused:
                 continue
             group = item.decision.group
             is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
-            is_follower = is_misnamed or item.leader_position in positions
+            is_near_hidden = not positions.isdisjoint(item.decision.hiders)
+            is_follower = is_misnamed or is_near_hidden or item.leader_position in positions
             if (is_follower and not self._is_overtaken(n)) or (item.is_renamed and n in lost):
                 followers.append(n)
+                # It may be no canonical any more, or replace another one: those after it depend on that.
+                positions.add(item.draft.position)
+                ids.add(item.draft.id)
         for n in (*lost, *followers):
             self._decider.in_flight.withdraw(self.items[n].position)
         return followers
 
     def _is_overtaken(self, place: int) -> bool:
-        """Return whether a document that was skipped was written later in the batch: its older text stays away."""
+        """Return whether a document was written again later in the batch: its older text counts no more."""
         item = self.items[place]
-        if item.outcome is not None or item.operation is None:
+        if item.operation is None:
             return False
         id_ = item.operation.header.get("_id")
         later = (each for each in self.items[place + 1 :] if each.operation and each.outcome and each.outcome.is_done)
+        if item.outcome is not None:  # an update that leaves the text alone does not change what is near
+            later = (each for each in later if each.draft is not None)
         return any(each.operation.header.get("_id") == id_ for each in later if each.operation)
 
     def _give_up(self, followers: Sequence[int], error: Exception) -> None:
         """Say in the reports what is wrong with documents that could not be decided again."""
-        reason = f"its canonical was refused, and it could not be decided again ({type(error).__name__})"
+        reason = (
+            f"a document that it was compared with was refused, and it could not be decided again "
+            f"({type(error).__name__})"
+        )
         for n in followers:
             item = self.items[n]
             if item.outcome is None:
@@ -168,13 +178,20 @@ class Settlement:
         written = {n for n in places if self.items[n].outcome is not None}
         again = [_must_stay(self.items[n]) for n in places]
         existing = yield from self._lookup.look_up(again)
+        # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
+        existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
         decided = decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
-        operations = {n: self._operation(item, at) for n, item in zip(places, decided, strict=True)}
+        operations = {
+            n: self._operation(item, at)
+            for n, item in zip(places, decided, strict=True)
+            if n not in written or not _is_same(self.items[n], item, self._prefix)
+        }
         sending = {n: operation for n, operation in operations.items() if operation is not None}
         outcomes = yield from send_bulk(list(sending.values()))
         by_place = dict(zip(sending, outcomes, strict=True))
         for n, item in zip(places, decided, strict=True):
-            self.items[n] = _with_outcome(item, by_place.get(n), was_written=n in written)
+            is_stale = n in written and n in operations
+            self.items[n] = _with_outcome(item, by_place.get(n), was_written=is_stale)
 
     def _operation(self, item: Item, at: str) -> Operation | None:
         """Return the operation for a document that was decided again."""
@@ -191,6 +208,16 @@ class Settlement:
         if written.version is not None:
             header["if_seq_no"], header["if_primary_term"] = written.version  # type: ignore[assignment]
         return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix, at=at))
+
+
+def _is_same(before: Item, after: Item, prefix: str) -> bool:
+    """Return whether a document that is decided again keeps the group fields that it was written with."""
+    bodies = [
+        regroup_body(each.draft, each.decision, prefix=prefix, at="")
+        for each in (before, after)
+        if each.draft is not None and each.decision is not None
+    ]
+    return len(bodies) == 2 and bodies[0] == bodies[1]
 
 
 def _must_stay(item: Item) -> Item:

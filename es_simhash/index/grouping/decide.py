@@ -9,7 +9,7 @@ makes groups that do not depend on that order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -124,6 +124,8 @@ class Decision:
             How similar its text is to that of the leader (shingle Jaccard); ``None`` where that was not computed.
         uncompared:
             What could not be compared before the decision.
+        hiders:
+            Positions of the documents in flight that hid a near one: the decision stands only if they are written.
     """
 
     verdict: Verdict
@@ -133,6 +135,7 @@ class Decision:
     replaced: tuple[ExistingDocument, ...] = ()
     similarity: float | None = None
     uncompared: tuple[Uncompared, ...] = ()
+    hiders: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,10 @@ class Decider:
             canonicals:
                 Fingerprints of canonicals that are not among the near-duplicates, by id; for ``connected``.
         """
-        decision = self._judge(draft, found, canonicals or {})
+        hiders: set[int] = set()
+        decision = self._judge(draft, self._candidates(draft, found, hiders), canonicals or {})
+        if hiders:
+            decision = replace(decision, hiders=frozenset(hiders))
         if decision.verdict != "skip":
             document = ExistingDocument(
                 draft.id,
@@ -210,10 +216,12 @@ class Decider:
             self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
         return decision
 
-    def _judge(self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int]) -> Decision:
+    def _judge(
+        self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], canonicals: Mapping[str, int]
+    ) -> Decision:
         replaced: list[_Neighbour] = []
         uncompared: list[Uncompared] = []
-        for each in self._neighbours(draft, found, uncompared):
+        for each in self._neighbours(draft, candidates, uncompared):
             verdict = self._verdict(draft, each)
             if verdict == "replace":
                 replaced.append(each)
@@ -234,29 +242,36 @@ class Decider:
         return Decision("write", draft.id, uncompared=tuple(uncompared))
 
     def _neighbours(
-        self, draft: Draft, found: Iterable[ExistingDocument], uncompared: list[Uncompared]
+        self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], uncompared: list[Uncompared]
     ) -> Iterator[_Neighbour]:
-        """Yield the neighbours of *draft*, those in the index first; add to *uncompared* what could not be compared."""
+        """Yield the neighbours of *draft* among *candidates*; add to *uncompared* what could not be compared."""
         unread = None if draft.content is None else draft.content.unread
         if unread is not None and draft.fingerprint is not None:
             uncompared.append(Uncompared(None, unread))
             return
-        for distance, each in self._candidates(draft, found):
+        for distance, each in candidates:
             comparison = compare_contents(draft.content, each.content, self._grouping)
             if comparison.unread is not None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             if comparison.are_neighbours:
                 yield _Neighbour(distance, each, comparison.similarity)
 
-    def _candidates(self, draft: Draft, found: Iterable[ExistingDocument]) -> Iterator[tuple[int, ExistingDocument]]:
-        """Yield the documents near *draft*, with their distances."""
+    def _candidates(
+        self, draft: Draft, found: Iterable[ExistingDocument], hiders: set[int]
+    ) -> Iterator[tuple[int, ExistingDocument]]:
+        """Yield the documents near *draft*, with distances, those in the index first; add to *hiders* what hid one."""
         if draft.fingerprint is None:
             return
         # A document in flight is newer than what a search shows of it.
         for each in found:
-            if each.fingerprint is not None and each.id != draft.id and not self.in_flight.hides(each.id):
+            if each.fingerprint is None or each.id == draft.id:
+                continue
+            if self.in_flight.hides(each.id):
+                hiders.update(self.in_flight.hiders(each.id))
+            else:
                 yield hamming_distance(draft.fingerprint, each.fingerprint), each
-        for distance, each in self.in_flight.find(draft.fingerprint, self._grouping.max_distance):
+        max_distance = self._grouping.max_distance
+        for distance, each in self.in_flight.find(draft.fingerprint, max_distance, hiders=hiders):
             if each.id != draft.id:
                 yield distance, each
 

@@ -156,12 +156,39 @@ class InFlight:
         entry = self._current.get(id_)
         return None if entry is None else entry.document
 
-    def find(self, fingerprint: int, max_distance: int) -> Iterator[tuple[int, ExistingDocument]]:
-        """Yield (distance in bits, document) of the documents within *max_distance*, one of all copies in a group."""
+    def hiders(self, id_: str) -> set[int]:
+        """Return the positions of the documents whose writes, if they are withdrawn, may show *id_* again."""
+        entry = self._current.get(id_)
+        return set() if entry is None else self._hiders_of(entry)
+
+    def find(
+        self, fingerprint: int, max_distance: int, *, hiders: set[int] | None = None
+    ) -> Iterator[tuple[int, ExistingDocument]]:
+        """
+        Yield (distance in bits, document) of the documents within *max_distance*, one of all copies in a group.
+
+        Args:
+            fingerprint:
+                What to look for.
+            max_distance:
+                Largest distance in bits, inclusive.
+            hiders:
+                Gets the positions of documents that hide others within *max_distance*.
+        """
         for distance, copies in self._lookup.find(fingerprint, max_distance):
             standing = next((each for each in copies if self._is_standing(each)), None)
             if standing is not None:
                 yield distance, standing.document
+            elif hiders is not None:
+                for each in copies:
+                    if not each.is_withdrawn:
+                        hiders.update(self._hiders_of(each))
+                        hiders.update(self.hiders(each.document.id))
+
+    @staticmethod
+    def _hiders_of(entry: _Entry) -> set[int]:
+        hiding = [entry, *(each for each in entry.replaced_by if not each.is_withdrawn)]
+        return {each.document.position for each in hiding if each.document.position is not None}
 
     def _is_standing(self, entry: _Entry) -> bool:
         return self._current.get(entry.document.id) is entry and all(each.is_withdrawn for each in entry.replaced_by)
@@ -195,10 +222,14 @@ class InFlight:
     def forget_settled(self) -> None:
         """Forget what a refresh has made visible to searches, if it began after the writes were done."""
         self._current = {id_: each for id_, each in self._current.items() if not self._is_visible(each)}
-        for entry in self._current.values():
-            if entry.earlier is not None and self._is_visible(entry.earlier):
-                entry.earlier = None
-        kept = set(map(id, self._current.values()))
+        kept: set[int] = set()
+        for current in self._current.values():
+            entry: _Entry | None = current
+            while entry is not None:  # an earlier one counts again if the write of the later one is withdrawn
+                kept.add(id(entry))
+                if entry.earlier is not None and self._is_visible(entry.earlier):
+                    entry.earlier = None
+                entry = entry.earlier
         self._by_position = {place: each for place, each in self._by_position.items() if id(each) in kept}
         copies, self._copies, self._lookup = self._copies, {}, InMemoryLookup()
         for key, entries in copies.items():
