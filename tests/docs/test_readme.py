@@ -75,7 +75,9 @@ def test_links_lead_somewhere(name):
 def test_the_promises_name_tests_that_exist():
     """Each promise has tests, and each test named is there."""
     text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| covers")]
+    # Promises have two columns; the table of a server's settings has three.
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line.count("|") == 3]
+    rows = [line for line in rows if not line.startswith("| covers")]
     assert len(rows) > 25
     assert [row for row in rows if "`tests/" not in row] == []
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)

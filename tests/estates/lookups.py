@@ -108,10 +108,12 @@ class Lookups(Base):
             is_complete = getattr(each, "complete", True)
             assert is_complete or self.faults or may_fail, each.reasons
             assert not must_fail or not is_complete, f"an answer though the schemes are {known}"
-            # A text that could not be read is kept, and makes the answer incomplete.
+            # A document whose text could not be compared is kept, and the answer names it.
+            is_compared = is_complete and not getattr(each, "unverified", ())
             judge(
                 each,
-                near if is_complete else [found[:3] for found in around],
+                near,
+                allowed=near if is_compared else [found[:3] for found in around],
                 is_complete=is_complete,
                 size=size,
                 without=own,
@@ -153,10 +155,22 @@ class Lookups(Base):
         assert len(told) == len(places) or against is not None, "a pair is told twice"
 
 
-def judge(answer: Any, near: list[tuple[str, str, int]], *, is_complete: bool, size: int | None, without: str) -> None:
-    """Compare an answer with (index, id, distance) of all that is near; *without* is the id asked about."""
+def judge(
+    answer: Any,
+    near: list[tuple[str, str, int]],
+    *,
+    allowed: list[tuple[str, str, int]],
+    is_complete: bool,
+    size: int | None,
+    without: str,
+) -> None:
+    """
+    Compare an answer with (index, id, distance) of all that is near; *without* is the id asked about.
+
+    Those *allowed* may be found: the same, and where texts were not read, all within the distance.
+    """
     found = Counter((each.index, each.id, each.distance) for each in answer)
-    everything = Counter(near)
+    everything = Counter(allowed)
     others = Counter(each for each in near if each[1] != without)
     note(f"  found {sorted(found.elements())}")
     assert found <= everything, f"found, and not near: {found - everything}"
