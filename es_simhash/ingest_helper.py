@@ -21,7 +21,7 @@ from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, P
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
 from es_simhash.index.meta import check_text_fields
 
-__all__ = ["PAUSE", "with_fingerprints"]
+__all__ = ["PAUSE", "check_iterable", "with_fingerprints"]
 
 logger = logging.getLogger("es_simhash")
 
@@ -146,9 +146,7 @@ def with_fingerprints(
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
-    is_async = isinstance(actions, AsyncIterable)
-    if isinstance(actions, (str, bytes, Mapping)) or not (is_async or isinstance(actions, Iterable)):
-        raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
+    check_iterable(actions)
     pool = FingerprintPool(chosen, workers=workers, thread=ahead)
     batcher = _Batcher(
         rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem, id_from=id_from, most=batch
@@ -289,3 +287,15 @@ class _Batcher:
             logger.warning("document %r passed on without fingerprint: %s", problem.id, reason)
         else:
             self._on_problem(problem)
+
+
+def check_iterable(actions: Any) -> None:
+    """
+    Check that *actions* are many documents.
+
+    Raises:
+        TypeError: If they are one document, a text or no iterable.
+    """
+    is_async = isinstance(actions, AsyncIterable)
+    if isinstance(actions, (str, bytes, Mapping)) or not (is_async or isinstance(actions, Iterable)):
+        raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")

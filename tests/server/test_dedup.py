@@ -230,3 +230,12 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
     groups = {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
     assert groups == {"a": "a", "b": "a", "d": "d"} | ({"c": "a"} if on_duplicate == "tag" else {})
     assert simhash.reconcile(index).changed == 0
+
+
+@pytest.mark.parametrize("documents", ["abc", b"abc", {"body": "abc"}, 5, None])
+@pytest.mark.parametrize("max_delay", [None, 0.5])
+def test_documents_that_are_no_iterable_of_documents(index, simhash, documents, max_delay):
+    """The same error, whether documents are waited for or not."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    with pytest.raises(TypeError, match=f"not {type(documents).__name__}$"):
+        list(simhash.ingest(index, documents, max_delay=max_delay))

@@ -23,7 +23,7 @@ from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal
-from es_simhash.ingest_helper import PAUSE, with_fingerprints
+from es_simhash.ingest_helper import PAUSE, check_iterable, with_fingerprints
 from es_simhash.removal.own_records import refuse_own_record
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "OpType", "Source"]
@@ -182,6 +182,8 @@ class Source:
         self._arrivals: deque[float] = deque()
         self._due: float | None = None
         if isinstance(documents, Feed) or options.max_delay is not None:
+            if not isinstance(documents, Feed):
+                check_iterable(documents)
             documents = self._read(documents)
         self._actions: Any = with_fingerprints(
             documents,
