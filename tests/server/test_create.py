@@ -55,6 +55,23 @@ def test_a_lost_answer(server, index, fault, on_duplicate, has_ids):
         client.close()
 
 
+@pytest.mark.parametrize("faults", [{}, {("bulk", 0): "lost"}])
+@pytest.mark.parametrize("batch", [1, 500])
+def test_one_document_twice(server, index, faults, batch):
+    """The second is not taken for an attempt of its own whose answer was lost, whatever the size of a batch."""
+    wire = Wire(script=faults)
+    client = make_client(server, **wire.options(server.product))
+    try:
+        simhash = SimHashClient(client)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        document = {"_id": "a", "body": ONE}
+        reports = list(simhash.ingest(index, [document, document], op_type="create", batch=batch))
+        assert [each.action for each in reports] == ["written", "unchanged"]
+        assert list(read_all(server, index)) == ["a"]
+    finally:
+        client.close()
+
+
 def test_what_exists_is_nobodys_canonical(server, index, simhash):
     """A near-duplicate after it in the batch is judged by what the index has under the id."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

@@ -183,11 +183,23 @@ class Bulk:
         kinship = compare_created(
             self._operations[place].body, item["_source"], prefix=self._prefix, is_unsure=place in self._unsure
         )
-        if kinship == "own":
-            version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
+        version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
+        if kinship == "own" and not self._is_another(place, version):
             self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=version)
-        elif kinship == "same":
+        elif kinship != "other":
             self.outcomes[place] = replace(outcome, is_same=True)
+
+    def _is_another(self, place: int, version: tuple[int, int] | None) -> bool:
+        """Return whether another operation than that at *place* wrote this *version* of the document."""
+        if version is None:
+            return False
+        written = {
+            (other.index, other.id, self._operations[number].header.get("routing"), other.version)
+            for number, other in enumerate(self.outcomes)
+            if other is not None and other.is_done
+        }
+        own, routing = self.outcomes[place], self._operations[place].header.get("routing")
+        return own is not None and (own.index, own.id, routing, version) in written
 
     def _call(self, places: Iterable[int]) -> Call:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
