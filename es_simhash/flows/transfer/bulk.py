@@ -8,11 +8,12 @@ fingerprints.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
 from es_simhash.flows.transfer.retry import Patience, ask, is_passing
 from es_simhash.index.actions import new_id
@@ -38,6 +39,8 @@ _METADATA = (
     "version",
     "version_type",
 )
+_FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
+_NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
 _MISSING, _CONFLICT, _TOO_LARGE = 404, 409, 413
 # Refusals that may come after the server has done the work.
 _UNSURE = frozenset({502, 503, 504})
@@ -75,9 +78,23 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
             value = rest.pop(key)
             if value is not None:
                 header[name] = value
+    for name, value in header.items():
+        _check_metadata(name, value)
     if kind == "delete":
         return Operation(kind, header)
     return Operation(kind, header, rest.get("_source", rest))
+
+
+def _check_metadata(name: str, value: Any) -> None:
+    """Refuse a value with which the server would refuse the whole request."""
+    if name == "dynamic_templates":
+        return
+    if isinstance(value, bool) != (name in _FLAGS) or not isinstance(value, (str, int)):
+        raise InvalidInputError(f"{name} cannot be {shorten(value)}: give a string or a whole number")
+    if isinstance(value, str) and has_lone_surrogate(value):
+        raise InvalidInputError(f"{name} {shorten(value)} has half of a surrogate pair: no server can store it")
+    if name in _NUMBERS and not re.fullmatch(r"-?[0-9]{1,19}", str(value)):
+        raise InvalidInputError(f"{name} {shorten(value)} is no whole number")
 
 
 class Bulk:
@@ -217,8 +234,10 @@ class Bulk:
             for place, item in zip(places, answer["items"], strict=True):
                 self._note(place, _outcome(item))
             return
-        status = status_of(answer)
-        concerns_one = status == _TOO_LARGE or (status == 400 and _INVALID in error_text(answer))
+        status = 400 if _is_unserialisable(answer) else status_of(answer)
+        concerns_one = (
+            status == _TOO_LARGE or _is_unserialisable(answer) or (status == 400 and _INVALID in error_text(answer))
+        )
         if concerns_one and len(places) > 1:
             half = len(places) // 2
             yield from self._send(places[:half])
@@ -226,7 +245,8 @@ class Bulk:
             return
         if status is None or not (concerns_one or is_passing(status)):
             raise answer
-        refusal = Refusal(status, reason=str(answer))
+        reason = "a value in it cannot be written as JSON" if _is_unserialisable(answer) else str(answer)
+        refusal = Refusal(status, reason=reason)
         for place in places:
             header = self._operations[place].header
             self._note(place, Outcome(header.get("_id"), header.get("_index"), status, refusal))
@@ -285,6 +305,18 @@ class Bulk:
             elif outcome.is_done or (operation.kind == "delete" and outcome.status == _MISSING):
                 later[id_] = outcome
         return waiting[::-1]
+
+
+def _is_unserialisable(error: BaseException) -> bool:
+    """
+    Return whether the client could not turn an operation into JSON, and so has sent nothing.
+
+    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a TypeError.
+    """
+    if all(each.__name__ != "SerializationError" for each in type(error).__mro__):
+        return False
+    causes = (error.__cause__, error.__context__, *error.args, *getattr(error, "errors", ()))
+    return any(isinstance(each, TypeError) for each in causes)
 
 
 def _waves(operations: Sequence[Operation]) -> list[list[int]]:
