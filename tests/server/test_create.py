@@ -72,6 +72,15 @@ def test_one_document_twice(server, index, faults, batch):
         client.close()
 
 
+def test_one_document_twice_with_another_routing_value(server, index, simhash):
+    """In one shard, the second is not created."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    document = {"_id": "a", "body": ONE}
+    reports = list(simhash.ingest(index, [{**document, "_routing": "r"}, document], op_type="create"))
+    assert [each.action for each in reports] == ["written", "unchanged"]
+    assert list(read_all(server, index)) == ["a"]
+
+
 def test_what_exists_is_nobodys_canonical(server, index, simhash):
     """A near-duplicate after it in the batch is judged by what the index has under the id."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

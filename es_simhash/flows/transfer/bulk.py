@@ -201,22 +201,26 @@ class Bulk:
             self._operations[place].body, item["_source"], prefix=self._prefix, is_unsure=place in self._unsure
         )
         version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
-        if kinship == "own" and not self._is_another(place, version):
+        if kinship == "own" and not self._is_another(place, item.get("_routing"), version):
             self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=version)
         elif kinship != "other":
             self.outcomes[place] = replace(outcome, is_same=True)
 
-    def _is_another(self, place: int, version: tuple[int, int] | None) -> bool:
-        """Return whether another operation than that at *place* wrote this *version* of the document."""
-        if version is None:
-            return False
+    def _is_another(self, place: int, routing: str | None, version: tuple[int, int] | None) -> bool:
+        """Return whether another operation than that at *place* wrote what has this *routing* and *version*."""
+        if routing != self._routing(place):
+            return True
         written = {
-            (other.index, other.id, self._operations[number].header.get("routing"), other.version)
+            (other.index, other.id, self._routing(number), other.version)
             for number, other in enumerate(self.outcomes)
-            if other is not None and other.is_done
+            if other is not None and other.is_done and other.version is not None
         }
-        own, routing = self.outcomes[place], self._operations[place].header.get("routing")
+        own = self.outcomes[place]
         return own is not None and (own.index, own.id, routing, version) in written
+
+    def _routing(self, place: int) -> str | None:
+        routing = self._operations[place].header.get("routing")
+        return None if routing is None else str(routing)
 
     def _call(self, places: Iterable[int]) -> Call:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
