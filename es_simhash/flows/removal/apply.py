@@ -119,7 +119,9 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
     A document that was archived, and that the server then refused to delete, is still to be removed.
     """
     done, by_value, field = 0, Counter[str](), plan.header.guards.protect
-    removals = plan.removals() if len(writer) else iter(())
+    if not len(writer):
+        return done, by_value
+    removals = plan.removals()
     while lines := (yield Compute(_take, (removals,))):
         lines = [each for each in lines if writer.holds(each.document.key)]
         items = yield from read_documents([each.document.key for each in lines])
