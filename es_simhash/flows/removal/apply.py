@@ -164,7 +164,7 @@ class _Batch:
             verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=self._writer.holds(key))
             if verdict == "delete":
                 to_delete.append(number)
-            elif verdict == "deleted_before" or verdict == "restore":  # noqa: PLR1714 -- narrows the type
+            elif verdict == "deleted_before":
                 before.append(number)
             else:
                 detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
@@ -218,6 +218,7 @@ class _Batch:
                 lost[number] = "canonical_missing"
             elif state == "unreadable":
                 lost[number] = "unreadable"
+            # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
             elif state == "changed" and number in now_deleted:
                 lost[number] = "canonical_changed"
             else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,8 +110,6 @@ class Bulk:
     Args:
         operations:
             What to carry out, in order.
-        make_id:
-            Makes the ids.
         prefix:
             Name of the object that holds the fields, for that comparison.
         repeats_scripts:
@@ -128,7 +126,6 @@ class Bulk:
         self,
         operations: Sequence[Operation],
         *,
-        make_id: Callable[[], str] = new_id,
         prefix: str = DEFAULT_PREFIX,
         repeats_scripts: bool = True,
     ) -> None:
@@ -141,7 +138,7 @@ class Bulk:
         for place, operation in enumerate(operations):
             if operation.kind in ("index", "create") and operation.header.get("_id") is None:
                 self._asked[place] = operation
-                header = {**operation.header, "_id": make_id()}
+                header = {**operation.header, "_id": new_id()}
                 self._operations[place] = Operation("create", header, operation.body)
         self._waves = _waves(self._operations)
         # Positions to send again at once, those that the server may have carried out already, and those that are
