@@ -40,7 +40,7 @@ from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
