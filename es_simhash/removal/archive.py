@@ -1,9 +1,8 @@
 """
 The archive of what was removed: its format, and how it is read and checked. ``archive_writer`` writes it.
 
-It is gzip, with a member for each batch; a new archive begins with an empty member, so it is never an empty file. Each
-line is ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``. ``_source`` is JSON as the server
-returned it, and ``canonical`` is ``{"index", "id", "routing"}``.
+It is gzip, with a member for each batch; a new archive begins with an empty member, so it is never an empty file. The
+lines are those of ``archive_line``.
 
 A last member that is not whole is left by a process that is killed, which had deleted none of its documents, or by a
 copy that was cut short, when all of them may be gone; nothing tells the two apart. So readers that allow it read its
@@ -12,7 +11,6 @@ whole lines, and a writer moves it to a file beside the archive. Memory: a line.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +18,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal.archive_line import parse_archive_line
 from es_simhash.removal.cut_end import has_member, is_inflated
 from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, refuse_pipe
-from es_simhash.removal.raw_json import split_members
-from es_simhash.removal.records import Archived, take
+from es_simhash.removal.records import Archived
 
 __all__ = ["ArchiveReader", "ArchiveSummary", "check_archive", "cut_sentence", "read_archive"]
 
@@ -57,19 +55,6 @@ class ArchiveSummary:
     plans: frozenset[str]
     cut_lines: int = 0
     lacks_lines: bool = False
-
-
-def _parse(line: str) -> Archived:
-    members = split_members(line)
-    plain = {name: json.loads(members[name]) for name in members if name != "_source"}
-    source = members.get("_source", "")
-    if not source.startswith("{"):
-        raise ValueError("'_source' is missing or no object")
-    canonical = take(plain, "canonical", dict)
-    key = (take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
-    routing = take(plain, "_routing", str, type(None))
-    plan, at = take(plain, "plan", str), take(plain, "at", str)
-    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at)
 
 
 def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
@@ -209,7 +194,7 @@ class ArchiveReader:
 
     def _line(self, line: bytes, number: int) -> Archived:
         try:
-            return _parse(line.decode("utf-8", "surrogatepass"))
+            return parse_archive_line(line.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise bad_line(self._path, number, f"is not a line of an archive ({error})", ADVICE) from error
 

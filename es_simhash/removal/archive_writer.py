@@ -19,30 +19,12 @@ from typing import BinaryIO, Self
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import ArchiveReader
+from es_simhash.removal.archive_line import to_archive_line
 from es_simhash.removal.cut_end import EMPTY, save_end
 from es_simhash.removal.files import FilePath, bad_line, sync_file, sync_folder
-from es_simhash.removal.raw_json import join_members
 from es_simhash.removal.records import Archived, Key
 
-__all__ = ["ArchiveWriter", "to_archive_line"]
-
-
-def to_archive_line(archived: Archived) -> str:
-    """
-    Return the line of *archived*, without its line feed.
-    """
-    index, id_, routing = archived.canonical
-    return join_members(
-        {
-            "_index": json.dumps(archived.index),
-            "_id": json.dumps(archived.id),
-            "_routing": json.dumps(archived.routing),
-            "_source": archived.source,
-            "canonical": json.dumps({"index": index, "id": id_, "routing": routing}),
-            "plan": json.dumps(archived.plan),
-            "at": json.dumps(archived.at),
-        }
-    )
+__all__ = ["ArchiveWriter"]
 
 
 class ArchiveWriter:
