@@ -1,11 +1,10 @@
 """
 The archive of what was removed: gzip, a member for each batch, each on the disk before its documents are deleted.
 
-Each line is ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``. ``_source`` is JSON as the server
-returned it, and ``canonical`` is ``{"index", "id", "routing"}``. A last member that is not whole is left by a process
-that is killed, which had deleted none of its documents, or by a copy that was cut short, when all of them may be gone;
-nothing tells the two apart. So readers that allow it read its whole lines, and a writer moves it to a file beside the
-archive. A new archive begins with an empty member, so it is never an empty file.
+The lines are those of ``archive_line``. A last member that is not whole is left by a process that is killed, which had
+deleted none of its documents, or by a copy that was cut short, when all of them may be gone; nothing tells the two
+apart. So readers that allow it read its whole lines, and a writer moves it to a file beside the archive. A new archive
+begins with an empty member, so it is never an empty file.
 
 Memory: a batch while the archive is written, a line while it is read.
 """
@@ -26,12 +25,12 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal.archive_line import parse_archive_line, to_archive_line
 from es_simhash.removal.cut_end import EMPTY, has_member, is_inflated, save_end
 from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, refuse_pipe, sync_file, sync_folder
-from es_simhash.removal.raw_json import join_members, split_members
-from es_simhash.removal.records import Archived, Key, take
+from es_simhash.removal.records import Archived, Key
 
-__all__ = ["ArchiveSummary", "ArchiveWriter", "check_archive", "cut_sentence", "read_archive", "to_archive_line"]
+__all__ = ["ArchiveSummary", "ArchiveWriter", "check_archive", "cut_sentence", "read_archive"]
 
 CHUNK = 1 << 20
 ADVICE = "give a file that dedupe --archive has made"
@@ -63,37 +62,6 @@ class ArchiveSummary:
     plans: frozenset[str]
     cut_lines: int = 0
     lacks_lines: bool = False
-
-
-def to_archive_line(archived: Archived) -> str:
-    """
-    Return the line of *archived*, without its line feed.
-    """
-    index, id_, routing = archived.canonical
-    return join_members(
-        {
-            "_index": json.dumps(archived.index),
-            "_id": json.dumps(archived.id),
-            "_routing": json.dumps(archived.routing),
-            "_source": archived.source,
-            "canonical": json.dumps({"index": index, "id": id_, "routing": routing}),
-            "plan": json.dumps(archived.plan),
-            "at": json.dumps(archived.at),
-        }
-    )
-
-
-def _parse(line: str) -> Archived:
-    members = split_members(line)
-    plain = {name: json.loads(members[name]) for name in members if name != "_source"}
-    source = members.get("_source", "")
-    if not source.startswith("{"):
-        raise ValueError("'_source' is missing or no object")
-    canonical = take(plain, "canonical", dict)
-    key = (take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
-    routing = take(plain, "_routing", str, type(None))
-    plan, at = take(plain, "plan", str), take(plain, "at", str)
-    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at)
 
 
 def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
@@ -219,7 +187,7 @@ class _Reader:
 
     def _line(self, line: bytes, number: int) -> Archived:
         try:
-            return _parse(line.decode("utf-8", "surrogatepass"))
+            return parse_archive_line(line.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise bad_line(self._path, number, f"is not a line of an archive ({error})", ADVICE) from error
 

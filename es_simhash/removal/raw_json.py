@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-__all__ = ["join_members", "split_items", "split_members"]
+__all__ = ["end_of_value", "join_members", "split_items", "split_members"]
 
 # The values are thrown away, so no number is converted; a conversion would refuse very long numbers.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
@@ -37,12 +37,26 @@ def split_members(text: str, at: int = 0) -> dict[str, str]:
     while True:
         key, at = scanstring(text, _expect(text, at, '"', skip=False), False)
         at = _expect(text, at, ":")
-        _, end = _SKIP.raw_decode(text, at)
+        end = end_of_value(text, at)
         members[key] = text[at:end]
         at = _skip_space(text, end)
         if text[at : at + 1] == "}":
             return members
         at = _expect(text, at, ",")
+
+
+def end_of_value(text: str, at: int) -> int:
+    """
+    Return where the JSON value ends that begins at the position *at*.
+
+    Raises:
+        ValueError: If there is none.
+
+    Examples:
+        >>> end_of_value('[{"a": 1.10}, 2]', 1)
+        12
+    """
+    return _SKIP.raw_decode(text, at)[1]
 
 
 def split_items(text: str) -> Iterator[str]:
@@ -60,7 +74,7 @@ def split_items(text: str) -> Iterator[str]:
     if text[at : at + 1] == "]":
         return
     while True:
-        _, end = _SKIP.raw_decode(text, at)
+        end = end_of_value(text, at)
         yield text[at:end]
         at = _skip_space(text, end)
         if text[at : at + 1] == "]":
