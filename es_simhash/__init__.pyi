@@ -48,6 +48,9 @@ from .index.grouping.if_similar import IfSimilar
 from .index.grouping.in_memory import distinct
 from .index.mapping import build_component_template, build_index_template, build_mapping
 from .index.meta import IndexSettings
+from .index.paste.distance_field import build_distance_field
+from .index.paste.esql import build_esql
+from .index.paste.query_bar import build_query_bar
 from .index.plan import Limits, LookupPlan, make_plan
 from .index.plan_cost import IndexStats, PlanEstimate
 from .index.presets import PRESETS, Preset, get_preset
@@ -99,9 +102,12 @@ __all__ = [
     "block_terms",
     "build_component_template",
     "build_dashboards",
+    "build_distance_field",
+    "build_esql",
     "build_index_template",
     "build_mapping",
     "build_query",
+    "build_query_bar",
     "distinct",
     "document_fields",
     "estimated_cosine",
