@@ -1,8 +1,8 @@
 """
 One line of an archive: ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``.
 
-``_source`` is JSON as the server returned it, and ``canonical`` is ``{"index", "id", "routing"}``. Files are read and
-written in ``archive``.
+``_source`` is JSON as the server returned it, and ``canonical`` is ``{"index", "id", "routing"}``. Files are read in
+``archive`` and written in ``archive_writer``.
 """
 
 from __future__ import annotations

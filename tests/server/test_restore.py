@@ -21,7 +21,8 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.flows.protocol import Call
 from es_simhash.hashing import fingerprint
 from es_simhash.index.mapping import build_mapping
-from es_simhash.removal.archive import ArchiveWriter, read_archive
+from es_simhash.removal.archive import read_archive
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
 from tests.server.support import expected_groups, put, read_all, send_lines, stored_groups, texts
 
