@@ -58,6 +58,7 @@ from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .review.review import review_html
+from .tables.tabular import Table, table
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -94,6 +95,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Table",
     "Verification",
     "WorkerError",
     "Written",
@@ -124,6 +126,7 @@ __all__ = [
     "review_html",
     "schemes",
     "simhash",
+    "table",
     "to_hex",
     "with_fingerprints",
 ]
