@@ -57,6 +57,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .quality.stats import Stats
 from .review.review import review_html
 from .tables.tabular import Table, table
 
@@ -95,6 +96,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Stats",
     "Table",
     "Verification",
     "WorkerError",

@@ -14,6 +14,7 @@ from es_simhash.flows.grouping.groups import Group
 from es_simhash.quality.evaluate import evaluate
 from es_simhash.quality.explain_texts import explain
 from es_simhash.quality.health import Diagnosis, Finding
+from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
 from es_simhash.quality.truth import read_truth
 from es_simhash.quality.tuning import PresetFigures, SchemeFigures, Tuning
 from es_simhash.tables.frames import to_columns, to_frame
@@ -189,6 +190,21 @@ def test_figures_are_tables():
     explained = explain("the quick brown fox jumps", "the quick red fox jumps")
     assert {"brown", "red"} <= {each.strip() for each in read(explained)}
     assert {row["feature"] for row in explained.to_dicts()} == {each.name for each in explained.features}
+
+
+def test_stats_are_a_row_for_each_number():
+    """Sizes, distances and sources in one table of rows, and a table each in a notebook."""
+    groups = GroupCounts({2: 5}, (GroupSize("n1", 2, HOSTILE[0]),))
+    sources = SourceCounts("agency", {HOSTILE[1]: Count(8, 2)})
+    stats = Stats("news", 10, 10, duplicates=5, groups=groups, distances={3: 5}, sources=sources)
+    assert stats.to_dicts() == [
+        {"by": "size", "value": 2, "groups": 5},
+        {"by": "distance", "value": 3, "duplicates": 5},
+        {"by": "source", "value": HOSTILE[1], "documents": 8, "duplicates": 2, "share": 0.25},
+    ]
+    assert {"news: 10 documents, 5 duplicates (50.0%), 5 groups", HOSTILE[0], HOSTILE[1], "By source"} <= set(
+        read(stats)
+    )
 
 
 def test_an_evaluation_is_a_row_for_each_distance():
