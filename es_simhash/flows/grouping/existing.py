@@ -14,7 +14,6 @@ from es_simhash.flows.confirmation import check_unchanged, while_unchanged
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.contents import TextFields, fetch_contents
 from es_simhash.flows.lookup.batch import Batch, make_batch, take_answer
-from es_simhash.flows.lookup.fetch import Key
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.lookup.options import Options
 from es_simhash.flows.lookup.question import Question, Subject
@@ -30,6 +29,7 @@ from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.in_flight import ExistingDocument
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.rescore import NearDup, NearDups

@@ -20,6 +20,7 @@ from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, Verified
+from es_simhash.index.keys import Key
 from es_simhash.index.presets import Preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
@@ -270,9 +271,9 @@ class _Reader:
             compared.append(Group(group.id, tuple(kept)))
         return compared
 
-    def _shingles(self, members: Sequence[NearDup]) -> Flow[dict[tuple[str, str, str | None], Shingles]]:
+    def _shingles(self, members: Sequence[NearDup]) -> Flow[dict[Key, Shingles]]:
         fields_of = {name: own.text_fields for name, own in self._resolved.each.items()}
-        sets: dict[tuple[str, str, str | None], Shingles] = {}
+        sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):
             part = [each for each in members if fields_of[each.index] == fields]
             found = yield from fetch_texts(self._index, part, fields)
@@ -283,7 +284,7 @@ class _Reader:
         return sets
 
 
-def _cut(texts: Mapping[tuple[str, str, str | None], str]) -> dict[tuple[str, str, str | None], Shingles]:
+def _cut(texts: Mapping[Key, str]) -> dict[Key, Shingles]:
     return {key: shingle_set(text) for key, text in texts.items()}
 
 

@@ -156,6 +156,6 @@ def _check_read(found: FoundTexts) -> None:
 
 def _add(store: ShingleStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
     for place, row in rows.items():
-        text = found.texts.get((row.index, row.id, row.routing))
+        text = found.texts.get(row.key)
         if text is not None:
             numbers[place] = store.add(text)

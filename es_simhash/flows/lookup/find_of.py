@@ -23,10 +23,11 @@ from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, is_wi
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
+from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, make_plan
 from es_simhash.index.query import build_query_of
-from es_simhash.index.rescore import NearDups, document_key, held_fingerprints, rescore
+from es_simhash.index.rescore import NearDups, held_fingerprints, rescore
 
 __all__ = ["find_of", "read_fingerprint"]
 

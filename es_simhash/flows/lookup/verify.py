@@ -13,13 +13,14 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.fetch import FETCH, Key, fetch_hits
+from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.meta import IndexSettings, check_text_fields
-from es_simhash.index.rescore import NearDup, NearDups, document_key
+from es_simhash.index.rescore import NearDup, NearDups
 from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
 
 __all__ = [

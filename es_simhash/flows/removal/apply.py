@@ -40,13 +40,14 @@ from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, Key, PlannedRemoval
+from es_simhash.removal.records import Archived, PlannedRemoval
 
 __all__ = ["apply_removal", "carry_out"]
 
@@ -176,7 +177,13 @@ class _Batch:
         at = yield Compute(now)
         archived = {
             each.document.key: Archived(
-                *each.document.key, items[each.document.key]["_source"], each.canonical.key, self._plan.sha256, at
+                each.document.index,
+                each.document.id,
+                each.document.routing,
+                items[each.document.key]["_source"],
+                each.canonical.key,
+                self._plan.sha256,
+                at,
             )
             for each in lines
         }

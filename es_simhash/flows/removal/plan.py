@@ -27,14 +27,14 @@ from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.grouping.rule import DEFAULT_SIMILARITY, Grouping, GroupingRequest
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.query import check_filter
-from es_simhash.index.rescore import document_key
 from es_simhash.index.similarity import check_bound
-from es_simhash.removal.compare import Candidate, Comparer, Suspect
+from es_simhash.removal.compare import Candidate, Comparer
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
 from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import Key, PlanHeader, PlannedRemoval
+from es_simhash.removal.records import PlanHeader, PlannedRemoval
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Groups
@@ -196,8 +196,8 @@ class _Planning:
             self._writer.add(each if self._options.protect is None else replace(each, protected=own))
             self._values.append(self._known.setdefault(own, own))
 
-    def _search(self, suspects: Sequence[Suspect]) -> Flow[dict[Key, tuple[str, ...]]]:
-        """Return those of *suspects* that match the filter, with their values of the protected field."""
+    def _search(self, rows: Sequence[Row]) -> Flow[dict[Key, tuple[str, ...]]]:
+        """Return those of *rows* that match the filter, with their values of the protected field."""
         found: dict[Key, tuple[str, ...]] = {}
         field = self._options.protect
 
@@ -207,21 +207,18 @@ class _Planning:
                 found[document_key(hit)] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
             return False
 
-        ids = sorted({each.id for each in suspects})
+        ids = sorted({each.id for each in rows})
         clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
         body |= {} if field is None else {"docvalue_fields": [field]}
-        names = sorted({each.index for each in suspects})
+        names = sorted({each.index for each in rows})
         check_whole((yield from read_pages(names, body, note, page=PAGE)))
         return found
 
     def _read(self, candidates: Sequence[Candidate]) -> Flow[dict[Key, Mapping[str, Any]]]:
         keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
         fields = self._comparer.source_fields
-        docs = [
-            {"_index": index, "_id": id_, "_source": fields} | ({} if routing is None else {"routing": routing})
-            for index, id_, routing in keys
-        ]
+        docs = [{**key.header(), "_source": fields} for key in keys]
         answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
         return dict(zip(keys, answer["docs"], strict=True))
 
@@ -238,8 +235,4 @@ def _by_canonical(groups: Groups) -> list[int]:
 def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
     for place in places:
         canonical = groups.table.row(int(groups.canonical[place]))
-        yield _suspect(groups.table.row(place)), _suspect(canonical), int(groups.distance[place])
-
-
-def _suspect(row: Row) -> Suspect:
-    return Suspect(row.index, row.id, row.routing, row.fingerprint)
+        yield groups.table.row(place), canonical, int(groups.distance[place])

@@ -24,11 +24,12 @@ from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.fits import Incoming, find_misfits
-from es_simhash.removal.records import Archived, Key
+from es_simhash.removal.records import Archived
 from es_simhash.removal.same_source import is_same_source
 
 __all__ = ["restore"]
@@ -67,7 +68,7 @@ def restore(
             work.add(line, (yield from targets.find(line.index)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
-                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
+                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical.index)))
             yield Emit(record)
     if not dry_run:
         yield from regroup.carry_out(on_regrouped)
@@ -231,7 +232,7 @@ def _settle(item: _Item, outcome: Outcome) -> None:
 
 def _key(item: _Item) -> Key:
     # Of a stream, any of its indices may hold the document, with any routing value.
-    return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
+    return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
 
 
 def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
@@ -259,7 +260,7 @@ def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Fl
     def add(hits: Hits) -> Flow[bool]:
         yield from ()
         for hit in hits:
-            wanted[hit["_index"], hit["_id"], hit.get("_routing")] = (name, hit["_id"], None)
+            wanted[document_key(hit)] = Key(name, hit["_id"])
         return False
 
     yield from refresh(name)

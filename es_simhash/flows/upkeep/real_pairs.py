@@ -12,12 +12,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup.fetch import Key
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.options import Options
 from es_simhash.flows.lookup.verify import fetch_texts
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.hashing import Scheme, fingerprints
+from es_simhash.index.keys import Key
 from es_simhash.index.rescore import NearDup, NearDups
 
 if TYPE_CHECKING:
