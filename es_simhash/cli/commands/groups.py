@@ -35,14 +35,8 @@ EXAMPLES = [
     help="id: by the id of the canonical; size: the groups with the most duplicates first.",
 )
 @click.option("--min-size", type=click.IntRange(2), metavar="N", default=2, help="Only groups of N documents or more.")
-@click.option(
-    "--filter",
-    "filter_query",
-    type=options.JSON,
-    metavar="JSON",
-    help='Only groups of which a document matches this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
-)
-@click.option("--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all.")
+@options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
+@options.source
 @verification
 @options.target
 @options.as_json

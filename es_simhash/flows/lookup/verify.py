@@ -21,10 +21,9 @@ from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.rescore import NearDup, NearDups
-from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound, compare_shingles, shingle_sets
 
 __all__ = [
-    "DEFAULT_SIMILARITY",
     "FETCH",
     "NoText",
     "TextSource",
@@ -37,7 +36,6 @@ __all__ = [
     "verify_near_dups",
 ]
 
-DEFAULT_SIMILARITY = 0.8
 TextSource: TypeAlias = Callable[[NearDup], str | None]
 
 

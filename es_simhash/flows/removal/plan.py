@@ -26,10 +26,10 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.grouping.rule import DEFAULT_SIMILARITY, Grouping, GroupingRequest
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.query import check_filter
-from es_simhash.index.similarity import check_bound
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 from es_simhash.removal.compare import Candidate, Comparer
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
