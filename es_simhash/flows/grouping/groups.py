@@ -17,7 +17,7 @@ from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.buckets import BucketReader, aggregate
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, Verified
@@ -211,8 +211,7 @@ class _Reader:
         members: dict[str, list[NearDup]] = {name: [] for name in names}
         source = check_source(self._options.source)
 
-        def note(hits: Hits) -> Flow[bool]:
-            yield from ()
+        def note(hits: Hits) -> None:
             for hit in hits:
                 own = hit.get("fields", {})
                 if fields.fingerprint in own:
@@ -225,14 +224,13 @@ class _Reader:
                         routing=hit.get("_routing"),
                     )
                     members[own[fields.group][0]].append(each)
-            return False
 
         body = {
             "query": {"terms": {fields.group: names}},
             "docvalue_fields": [fields.fingerprint, fields.group, fields.distance],
             "_source": source,
         }
-        check_whole((yield from read_pages(self._index, body, note, page=PAGE)))
+        check_whole((yield from read_each(self._index, body, note, page=PAGE)))
         return members
 
     def _compare(self, groups: list[Group], bound: float) -> Flow[list[Group]]:

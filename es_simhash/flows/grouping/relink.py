@@ -13,7 +13,7 @@ from typing import Any
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.answers import Gap, sentences
 from es_simhash.flows.transfer.conditional_write import MISSING, rewrite
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import retry
 from es_simhash.hashing import from_hex, hamming_distance
@@ -128,13 +128,11 @@ def _find_members(
     old = sorted(successors)
     query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
 
-    def note(hits: Hits) -> Flow[bool]:
-        yield from ()
+    def note(hits: Hits) -> None:
         places.update(dict.fromkeys(map(document_key, hits)))
-        return False
 
     yield from refresh(index)
-    gaps = yield from retry(lambda: read_pages(index, {"query": query, "_source": False}, note, page=PAGE))
+    gaps = yield from retry(lambda: read_each(index, {"query": query, "_source": False}, note, page=PAGE))
     return list(places), gaps
 
 

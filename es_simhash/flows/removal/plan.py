@@ -21,7 +21,7 @@ from es_simhash.flows.removal.indices import check_protected, count_shares, read
 from es_simhash.flows.removal.records import RemovalPlan
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
@@ -201,18 +201,16 @@ class _Planning:
         found: dict[Key, tuple[str, ...]] = {}
         field = self._options.protect
 
-        def note(hits: Hits) -> Flow[bool]:
-            yield from ()
+        def note(hits: Hits) -> None:
             for hit in hits:
                 found[document_key(hit)] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
-            return False
 
         ids = sorted({each.id for each in rows})
         clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
         body |= {} if field is None else {"docvalue_fields": [field]}
         names = sorted({each.index for each in rows})
-        check_whole((yield from read_pages(names, body, note, page=PAGE)))
+        check_whole((yield from read_each(names, body, note, page=PAGE)))
         return found
 
     def _read(self, candidates: Sequence[Candidate]) -> Flow[dict[Key, Mapping[str, Any]]]:

@@ -22,7 +22,7 @@ from es_simhash.flows.removal.restore_targets import Target, find_target
 from es_simhash.flows.removal.restored import Restored, RestoredAction
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Outcome
@@ -257,12 +257,9 @@ def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
 def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Flow[None]:
     """Note for each of *ids* that is in the stream, in which of its indices."""
 
-    def add(hits: Hits) -> Flow[bool]:
-        yield from ()
-        for hit in hits:
-            wanted[document_key(hit)] = Key(name, hit["_id"])
-        return False
+    def add(hits: Hits) -> None:
+        wanted.update({document_key(hit): Key(name, hit["_id"]) for hit in hits})
 
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
-    check_whole((yield from read_pages(name, body, add, page=BATCH)))
+    check_whole((yield from read_each(name, body, add, page=BATCH)))
