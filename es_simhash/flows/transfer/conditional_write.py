@@ -40,7 +40,13 @@ def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:
     return {**document_key(found).header(), "if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
 
 
-def rewrite(places: Sequence[Key], change: Change, *, source: bool | Sequence[str]) -> Flow[list[Outcome | None]]:
+def rewrite(
+    places: Sequence[Key],
+    change: Change,
+    *,
+    source: bool | Sequence[str],
+    check: Callable[[], Flow[None]] | None = None,
+) -> Flow[list[Outcome | None]]:
     """
     Read each document as it is now, and write what *change* makes of it, unless somebody else was faster.
 
@@ -53,6 +59,8 @@ def rewrite(places: Sequence[Key], change: Change, *, source: bool | Sequence[st
             Decides; called again for a document that was changed meanwhile.
         source:
             ``_source`` fields that *change* needs.
+        check:
+            Carried out after documents were read, and before what was made of them is sent.
 
     Returns:
         For each place the outcome of its write; ``None`` where nothing was to be done. A document that is gone has
@@ -78,6 +86,8 @@ def rewrite(places: Sequence[Key], change: Change, *, source: bool | Sequence[st
                 outcomes[i] = Outcome(place.id, place.index, MISSING, gone)
             elif (decided := change(place, item)) is not None:
                 operations[i] = Operation(decided[0], versioned_header(item), decided[1])
+        if operations and check is not None:
+            yield from check()
         sent = yield from send_bulk(list(operations.values()))
         outcomes_now = dict(zip(operations, sent, strict=True))
         for i, outcome in outcomes_now.items():
