@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.lookup.fetch import FETCH
@@ -25,7 +25,7 @@ from es_simhash.index.keys import Key
 from es_simhash.index.presets import Preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
-from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.index.similarity import compare_shingles, shingle_sets
 
 if TYPE_CHECKING:
     from es_simhash.index.similarity import Shingles
@@ -255,17 +255,15 @@ class _Reader:
         fields_of = {name: own.text_fields for name, own in self._resolved.each.items()}
         sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):
-            part = [each for each in members if fields_of[each.index] == fields]
+            part = [each.key for each in members if fields_of[each.index] == fields]
             found = yield from fetch_texts(self._index, part, fields)
-            gaps = [str(why) for why in found.missing.values() if why.kind == "not_read"]
-            if gaps:
-                raise IncompleteSearchError(f"texts could not be read: {gaps[0]}", reasons=tuple(dict.fromkeys(gaps)))
+            found.check_read()
             sets |= yield Compute(_cut, (found.texts,))
         return sets
 
 
 def _cut(texts: Mapping[Key, str]) -> dict[Key, Shingles]:
-    return {key: shingle_set(text) for key, text in texts.items()}
+    return dict(zip(texts, shingle_sets(list(texts.values())), strict=True))
 
 
 def _order(name: str) -> Callable[[NearDup], Any]:
