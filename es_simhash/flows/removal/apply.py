@@ -50,25 +50,16 @@ from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import Archived, PlannedRemoval
 
-__all__ = ["apply_removal", "carry_out"]
+__all__ = ["apply_removal"]
 
 BATCH = 200
 
 Items = Mapping[Key, Mapping[str, Any]]
 
 
-def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
+def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
     """
-    Remove what the plan in the file *path* names, and emit a :class:`Deduped` for each line.
-
-    Arguments, cost and errors are those of :func:`carry_out`.
-    """
-    yield from carry_out(path, archive)
-
-
-def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
-    """
-    Apply a plan, emit a :class:`Deduped` for each line, and return how many have each kind.
+    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
 
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 

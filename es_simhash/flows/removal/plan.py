@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
@@ -56,7 +56,7 @@ class PlanOptions:
         InvalidInputError: If one has a value that cannot be used.
     """
 
-    verify: bool | float | None = None
+    grouping: GroupingRequest = field(default_factory=GroupingRequest)
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     min_similarity: float | None = None
     limit: int | None = None
@@ -68,11 +68,9 @@ class PlanOptions:
     def __post_init__(self) -> None:
         check_filter(self.filter)
         check_max_share(self.max_share)
-        if self.verify is not None and not isinstance(self.verify, bool):
-            check_bound(self.verify)
         if self.min_similarity is not None:
             check_bound(self.min_similarity, name="min_similarity")
-            if self.verify is False:
+            if self.grouping.verify is False:
                 raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
         for name in ("limit", "max_field_chars"):
             value = getattr(self, name)
@@ -85,16 +83,14 @@ class PlanOptions:
 
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
-        if self.verify is False:
+        if self.grouping.verify is False:
             return None
         similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
         return max(similarity, self.min_similarity or 0.0)
 
 
 @reads_primaries
-def plan_removal(
-    context: Context, index: Index, path: FilePath, request: GroupingRequest, options: PlanOptions
-) -> Flow[RemovalPlan]:
+def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOptions) -> Flow[RemovalPlan]:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
 
@@ -108,7 +104,7 @@ def plan_removal(
     resolved = yield from resolve_index(context, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    grouping = yield from settle_grouping(context, resolved, request, record=False, may_differ=True)
+    grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
     refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     comparer = _comparer(context, resolved, options, options.bound(grouping))
