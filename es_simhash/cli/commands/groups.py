@@ -15,7 +15,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target, parse_fields
-from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.index.rescore import NearDup
 
 EXAMPLES = [
@@ -68,7 +68,9 @@ def command(
         "verify": verify,
     }
     with connect(target, index) as connection, closing(connection.simhash.groups(index, **given)) as groups:
+        found = False
         for group in groups:
+            found = True
             if as_json:
                 print_json(group.to_dict())
                 continue
@@ -76,6 +78,8 @@ def command(
             for each in group.members[1:]:
                 similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
                 print_line(f"  {each.distance:>2}{similarity}  {each.id}{_source(each)}")
+    if not found:
+        note(f"no group of {min_size} or more documents")
 
 
 def _source(document: NearDup) -> str:
