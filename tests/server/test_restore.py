@@ -21,6 +21,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.flows.protocol import Call
 from es_simhash.flows.removal import regroup
 from es_simhash.hashing import fingerprint
+from es_simhash.index.keys import Key
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.archive_writer import ArchiveWriter
@@ -49,7 +50,7 @@ def put_raw(server, index, id_, source, routing=None):
 def write_archive(path, lines, at=AT):
     """Archive ``(index, id, routing, source, canonical)`` lines, three a batch."""
     archived = [
-        Archived(index, id_, routing, source, (index, canonical, None), PLAN, at)
+        Archived(index, id_, routing, source, Key(index, canonical), PLAN, at)
         for index, id_, routing, source, canonical in lines
     ]
     with ArchiveWriter(path, PLAN) as writer:
