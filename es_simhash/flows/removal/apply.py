@@ -35,10 +35,10 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
-from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.keys import Key
