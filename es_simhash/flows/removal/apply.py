@@ -29,7 +29,7 @@ keeps; the one that checks last finds its canonical gone, and brings its duplica
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -111,7 +111,7 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
 
     A document that was archived, and that the server then refused to delete, is still to be removed.
     """
-    done, by_value, field = 0, Counter[str](), plan.header.guards.protect
+    done, by_value = 0, Counter[str]()
     if not len(writer):
         return done, by_value
     removals = plan.removals()
@@ -121,16 +121,8 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
         for each in lines:
             if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
                 done += 1
-                by_value.update(() if field is None else _values(each, field))
+                by_value.update(each.protected or ())
     return done, by_value
-
-
-def _values(removal: PlannedRemoval, field: str) -> Iterable[str]:
-    """Return the values that the guard rails counted; an older plan has only those of the document."""
-    if removal.protected is not None:
-        return removal.protected
-    value = removal.document.fields.get(field, [])
-    return map(str, value) if isinstance(value, list) else [str(value)]
 
 
 class _Batch:
