@@ -190,10 +190,8 @@ def estimated_cosine(distance: int, *, bits: int = FINGERPRINT_BITS) -> float:
         >>> estimated_cosine(0), round(estimated_cosine(3), 3), round(estimated_cosine(32), 3)
         (1.0, 0.989, 0.0)
     """
-    length = check_integer("bits", bits)
-    steps = check_integer("distance", distance)
-    if length < 1 or not 0 <= steps <= length:
-        raise InvalidInputError(f"distance {steps} of {length} bits is out of range: give 0 to the number of bits")
+    length = check_count("bits", bits, 1, MAX_BITS)
+    steps = check_count("distance", distance, 0, length)
     return math.cos(math.pi * steps / length)
 
 

@@ -130,6 +130,8 @@ KINDS = {
     "canonical": "canonical",
     "per": "field",
     "protect": "field",
+    "time_field": "field",
+    "source_field": "field",
     "within": "pair",
     "since": "moment",
     "filter": "filter",
@@ -200,6 +202,8 @@ def _parameters() -> Iterator[tuple[str, str]]:
 def _kind(method: str, name: str) -> str:
     if name == "index" and method in ONE_INDEX:
         return "one index"
+    if name == "text_field" and method == "stats":
+        return "field"
     if name == "archive" and method == "restore":
         return "archives"
     return KINDS[name]
@@ -245,8 +249,20 @@ FUNCTIONS = {
         "product": "choice",
         "prefix": "prefix",
     },
+    "build_distance_field": {"kind": "choice", "fingerprint": "fingerprint", "prefix": "prefix"},
+    "build_esql": {
+        "index": "one index",
+        "fingerprint": "fingerprint",
+        "max_distance": "count",
+        "exclude_ids": "ids",
+        "prefix": "prefix",
+        "plan": "plan",
+        "documents": "count",
+        "size": "count",
+    },
     "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
     "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
+    "build_query_bar": {"language": "choice", "max_distance": "count", "documents": "count", "prefix": "prefix"},
     "build_query": {
         "fingerprint": "fingerprint",
         "max_distance": "count",
@@ -259,6 +275,7 @@ FUNCTIONS = {
     },
     "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
+    "estimated_cosine": {"distance": "count", "bits": "count"},
     "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "fingerprint": {"text": "text", "scheme": "scheme"},
     "fingerprint_features": {"features": "features", "weights": "weights", "scheme": "scheme"},
@@ -310,6 +327,9 @@ FUNCTION_ARGUMENTS = {
     "max_distance": 3,
     "radii": (0,),
     "hashes": [1, 2],
+    "kind": "script",
+    "language": "kql",
+    "distance": 3,
 }
 
 
@@ -333,7 +353,7 @@ def usable(tmp_path):
 def _needed(call, usable):
     """Return usable arguments for all parameters that have no default, or that are a question."""
     parameters = inspect.signature(call).parameters
-    asked = ("text", "texts")
+    asked = ("text", "texts", "fingerprint" if call is es_simhash.build_query_bar else "")
     return {
         name: usable[name]
         for name, each in parameters.items()
@@ -348,6 +368,11 @@ def test_methods_refuse_what_cannot_be_used_before_any_request(method, name, usa
     arguments = {**_needed(call, usable), **BESIDE.get((method, name), {})}
     wrong = _refuses(call, arguments, name, _kind(method, name), parameter)
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_public_function_is_in_the_table():
+    functions = {name for name in es_simhash.__all__ if inspect.isfunction(getattr(es_simhash, name))}
+    assert functions - FUNCTIONS.keys() == {"schemes"}, "schemes() takes no argument"
 
 
 @pytest.mark.parametrize(("function", "name"), [(each, name) for each in FUNCTIONS for name in FUNCTIONS[each]])

@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.errors import GuardRailError, InvalidInputError
 from es_simhash.removal import archive as archive_module
-from es_simhash.removal.archive import ArchiveWriter, check_archive, read_archive
+from es_simhash.removal.archive import check_archive, read_archive
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.guards import Guards, Share, refuse_excess
 from es_simhash.removal.outputs import refuse_archive_name, refuse_output
 from es_simhash.removal.plan_file import PlanWriter, read_plan

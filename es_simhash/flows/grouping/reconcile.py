@@ -24,7 +24,7 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.fields import group_fields
+from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.operations import Failure
 
@@ -182,7 +182,7 @@ def reconcile(
         for _ in range(ROUNDS):
             table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
             wrong = yield Compute(groups.wrong)
-            writers.append(writer := _Writer(context.prefix, groups, batch))
+            writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
             if dry_run:
                 changed = len(wrong)
             else:
@@ -210,30 +210,35 @@ def _place_of(row: Row) -> Place:
 class _Writer:
     """Puts documents into the groups they belong to."""
 
-    def __init__(self, prefix: str, groups: Groups, batch: int) -> None:
+    def __init__(self, prefix: str, groups: Groups, batch: int, grouping: Grouping) -> None:
         self._prefix = prefix
         self._batch = batch
         self._groups = groups
-        self._at = ""
+        self._at: str | None = None
+        # Where the moment decides which document stays, a document that never had one must not get the latest.
+        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.keys)
         self.changed = 0
         self.moved = 0
         self.failures: list[Failure] = []
 
     def write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
-        """Rewrite the documents at *places*; *check*, before each batch, that they are still grouped as they were."""
+        """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
         for begin in range(0, len(places), self._batch):
-            yield from check()
-            self._at = yield Compute(now)
-            yield from self._write(places[begin : begin + self._batch])
+            self._at = None if self._orders_by_at else (yield Compute(now))
+            yield from self._write(places[begin : begin + self._batch], check)
+        if self.changed:
+            yield from check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    def _write(self, places: Sequence[int]) -> Flow[None]:
+    def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {_place_of(row): (row, self._fields(place, row)) for place, row in rows.items()}
+        wanted = {
+            _place_of(row): (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()
+        }
         moved: set[Place] = set()
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            row, fields = wanted[place]
+            row, fields, version = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
             if own.get("fingerprint") != to_hex(row.fingerprint):
                 moved.add(place)
@@ -241,9 +246,12 @@ class _Writer:
             given = {key: value for key, value in fields.items() if own.get(key) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
+            if given and version not in (None, (found["_seq_no"], found["_primary_term"])):
+                moved.add(place)  # its text may be another one now: it is read again in the next round
+                return None
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix])
+        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix], check=check)
         self.moved += len(moved)
         for outcome in outcomes:
             if outcome is None:

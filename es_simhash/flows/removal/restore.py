@@ -7,30 +7,29 @@ goes is decided in ``restore_targets``, whether two documents are the same in ``
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from es_simhash.arguments import check_function, check_input, check_name
-from es_simhash.errors import InvalidInputError, MissingDependencyError
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context, check_index
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
 from es_simhash.flows.removal.restore_targets import Target, find_target
-from es_simhash.flows.removal.restored import Restored, RestoredAction
+from es_simhash.flows.removal.restored import Restored
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.hashing import Scheme, fingerprint, schemes, to_hex
-from es_simhash.index.documents import read_text
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
+from es_simhash.removal.fits import Incoming, find_misfits
+from es_simhash.removal.judge import is_unreadable
 from es_simhash.removal.records import Archived, Key
 from es_simhash.removal.same_source import is_same_source
 
@@ -54,8 +53,8 @@ def restore(
     """
     Emit a :class:`Restored` for each line of *archives*, after it was put back; in a dry run, instead.
 
-    Every archive is read to its end before anything is written. Cost: one bulk request for 500 documents, a multi-get
-    for those that exist already, and at the end the regrouping of what the documents touch.
+    Every archive is read to its end before anything is written. Cost: a multi-get and a bulk request for 500 documents,
+    and at the end the regrouping of what the documents touch.
 
     Raises:
         InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
@@ -75,6 +74,8 @@ def restore(
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
             work.add(line, (yield from targets.find(line.index)))
+            if line.together and not dry_run:
+                regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
                 regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
@@ -121,6 +122,13 @@ class _Targets:
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
+    def find_all(self, names: Sequence[str]) -> Flow[list[Target]]:
+        """Return where documents of each of the indices *names* go."""
+        found = []
+        for name in names:
+            found.append((yield from self.find(name)))
+        return found
+
 
 @dataclass(slots=True)
 class _Item:
@@ -148,16 +156,14 @@ class _Batch:
         item = _Item(line, target)
         if target.fault is not None:
             item.settle("refused", target.fault, target.detail)
-        elif not _fits(line, target, self._prefix):
-            item.settle("refused", "other_scheme")
         self._items.append(item)
 
     def carry_out(self) -> Flow[list[tuple[Archived, Restored]]]:
         """Write what is missing, and return each line with its record, in order."""
-        # A stream is no place where an id stands once: it may be in any of its indices.
-        yield from self._compare([item for item in self._open() if item.target.is_stream], is_found_only=True)
+        yield Compute(self._refuse_misfits)
+        # What is missing now, and there after it was created, was restored, though the answer may have been lost.
+        yield from self._compare(self._open())
         if self._dry_run:
-            yield from self._compare([item for item in self._open() if not item.target.is_stream], is_found_only=True)
             for item in self._open():
                 item.settle("would restore")
         else:
@@ -166,6 +172,13 @@ class _Batch:
 
     def _open(self) -> list[_Item]:
         return [item for item in self._items if item.record is None]
+
+    def _refuse_misfits(self) -> None:
+        """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
+        asked = {n: each for n, item in enumerate(self._items) if (each := _incoming(item)) is not None}
+        places = list(asked)
+        for n in find_misfits(list(asked.values()), prefix=self._prefix):
+            self._items[places[n]].settle("refused", "other_scheme")
 
     def _create(self) -> Flow[None]:
         """Create the documents; one whose id is taken is compared with what is there."""
@@ -180,10 +193,10 @@ class _Batch:
                 taken.append(item)
             else:
                 _settle(item, outcome)
-                if outcome.is_done and item.target.may_change:
+                if outcome.is_done:
                     written.append(item)
-        yield from self._compare(taken)
-        yield from self._check(written)
+        yield from self._judge_taken(taken, {_key(item) for item in written})
+        yield from self._check([item for item in written if item.target.may_change])
 
     def _check(self, items: Sequence[_Item]) -> Flow[None]:
         """Say which of the documents that were written now are not as they were archived."""
@@ -198,19 +211,41 @@ class _Batch:
         same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
         return routing == item.line.routing and same
 
-    def _compare(self, items: Sequence[_Item], *, is_found_only: bool = False) -> Flow[None]:
-        """Settle the lines whose documents are there: equal ones exist, or were restored by a lost request."""
-        if not items:
-            return
-        found = yield from _read(items)
+    def _compare(self, items: Sequence[_Item]) -> Flow[None]:
+        """Settle the lines whose documents are there, or cannot be read."""
+        found = (yield from _read(items)) if items else {}
         for item in items:
-            present = found.get(_key(item))
-            if present is None:
-                if not is_found_only:
-                    item.settle("refused", "unreadable")
+            if _key(item) not in found:
                 continue
-            action: RestoredAction = "exists" if self._is_same(item, present) else "differs"
-            item.settle(action, index=present[0])
+            if (present := found[_key(item)]) is None:
+                item.settle("refused", "unreadable")
+            else:
+                item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
+
+    def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
+        """
+        Settle the lines whose documents were missing, and exist now.
+
+        An equal document was created by a request of ours whose answer was lost, or for a line before this one.
+        """
+        found = (yield from _read(items)) if items else {}
+        for item in items:
+            if (present := found.get(_key(item))) is None:
+                item.settle("refused", "unreadable")
+            elif not self._is_same(item, present):
+                item.settle("differs", index=present[0])
+            else:
+                item.settle("exists" if _key(item) in written else "restored", index=present[0])
+                written.add(_key(item))
+
+
+def _incoming(item: _Item) -> Incoming | None:
+    """Return what is to be known of the fingerprint of an open line; ``None`` where nothing can be known."""
+    line, target, settings = item.line, item.target, item.target.settings
+    if item.record is not None or settings is None or not settings.text_fields:
+        return None
+    is_elsewhere = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
+    return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
 
 
 def _settle(item: _Item, outcome: Outcome) -> None:
@@ -227,8 +262,8 @@ def _key(item: _Item) -> Key:
     return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
 
 
-def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
-    """Return index, routing and source of those of *items* that are there."""
+def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
+    """Return index, routing and source of those of *items* that are there; ``None`` for one that cannot be read."""
     wanted: dict[Key, Key] = {}  # by the place where a document is
     streams: dict[str, list[str]] = {}
     for item in items:
@@ -240,9 +275,11 @@ def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
         yield from _find_in_stream(name, ids, wanted)
     items_there = yield from read_documents(list(wanted), source=list(wanted))
     return {
-        wanted[key]: (each["_index"], each.get("_routing"), each.get("_source") or "{}")
+        wanted[key]: None
+        if is_unreadable(each)
+        else (each["_index"], each.get("_routing"), each.get("_source") or "{}")
         for key, each in items_there.items()
-        if each.get("found")
+        if each.get("found") or is_unreadable(each)
     }
 
 
@@ -258,39 +295,3 @@ def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Fl
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
     check_whole((yield from read_pages(name, body, add, page=BATCH)))
-
-
-def _fits(line: Archived, target: Target, prefix: str) -> bool:
-    """
-    Return whether the fingerprint of *line* is one of the target's scheme, as far as that can be known.
-
-    In the index that it was removed from, a fingerprint may be older than the text. There it does not fit if another
-    scheme gives it to the text: an index of that name may have been made again, also from a snapshot.
-    """
-    settings = target.settings
-    source = json.loads(line.source)
-    own = source.get(prefix)
-    recorded = own.get("fingerprint") if isinstance(own, dict) else source.get(f"{prefix}.fingerprint")
-    if recorded is None or settings is None or not settings.text_fields:
-        return True
-    is_other = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
-    try:
-        text = read_text(source, settings.text_fields)
-    except InvalidInputError:
-        return not is_other
-    if _has(text, recorded, settings.scheme):
-        return True
-    return not is_other and not any(_has_other(text, recorded, each) for each in schemes())
-
-
-def _has_other(text: str | None, recorded: Any, scheme: str) -> bool:
-    try:
-        return _has(text, recorded, scheme)
-    except (InvalidInputError, MissingDependencyError):  # it takes no text, or its library is not installed
-        return False
-
-
-def _has(text: str | None, recorded: Any, scheme: str | Scheme) -> bool:
-    """Return whether *recorded* is the fingerprint that *scheme* gives *text*."""
-    found = None if text is None else fingerprint(text, scheme=scheme)
-    return found is not None and to_hex(found) == recorded
