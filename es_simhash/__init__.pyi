@@ -60,6 +60,7 @@ from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .quality.stats import Stats
 from .review.review import review_html
+from .tables.tabular import Table, table
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -97,6 +98,7 @@ __all__ = [
     "SimHashClient",
     "SimHashError",
     "Stats",
+    "Table",
     "Verification",
     "WorkerError",
     "Written",
@@ -128,6 +130,7 @@ __all__ = [
     "review_html",
     "schemes",
     "simhash",
+    "table",
     "to_hex",
     "with_fingerprints",
 ]
