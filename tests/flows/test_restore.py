@@ -95,7 +95,7 @@ def test_a_failure_at_any_request(archive, wanted, failure, is_late):
         run = carry_out(restore(context(), [archive]), store, fail_at=number, failure=failure, is_late=is_late)
         assert store.open == {} or run.hit in NAMELESS
         if run.error is None:
-            assert all(each.action in ("restored", "exists") for each in run.emitted)
+            assert [each.action for each in run.emitted] == ["restored"] * 6
             assert groups(store) == state
         again = carry_out(restore(context(), [archive]), store)
         assert all(each.action in ("restored", "exists") for each in again.emitted)
@@ -137,6 +137,29 @@ def test_a_refused_document_does_not_stop_the_others(archive):
     run = carry_out(restore(context(), [archive]), store)
     assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d2": "refused"}
     assert set(store.docs) == set(TEXTS) - {"d2"}
+
+
+def test_a_document_that_stands_twice_in_an_archive(archive, monkeypatch):
+    """It is restored once; its second line finds it there. In one batch, and in two."""
+    for size in (4, 100):
+        monkeypatch.setattr(module, "BATCH", size)
+        run = carry_out(restore(context(), [archive, archive]), make_store())
+        assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
+
+
+def test_a_document_that_cannot_be_read_is_not_written(archive):
+    """Nobody could say whether it was there."""
+    store = make_store()
+    mget = store.mget
+
+    def unreadable(body):
+        answer = mget(body)
+        return {"docs": [{**each, "error": {"type": "x"}} if each["_id"] == "d3" else each for each in answer["docs"]]}
+
+    store.mget = unreadable
+    run = carry_out(restore(context(), [archive]), store)
+    assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d3": "unreadable"}
+    assert set(store.docs) == set(TEXTS) - {"d3"}
 
 
 def test_a_dry_run_writes_nothing(archive):

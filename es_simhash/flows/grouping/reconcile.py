@@ -222,20 +222,23 @@ class _Writer:
         self.failures: list[Failure] = []
 
     def write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
-        """Rewrite the documents at *places*; *check*, before each batch, that they are still grouped as they were."""
+        """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
         for begin in range(0, len(places), self._batch):
-            yield from check()
             self._at = None if self._orders_by_at else (yield Compute(now))
-            yield from self._write(places[begin : begin + self._batch])
+            yield from self._write(places[begin : begin + self._batch], check)
+        if self.changed:
+            yield from check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    def _write(self, places: Sequence[int]) -> Flow[None]:
+    def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {_place_of(row): (row, self._fields(place, row)) for place, row in rows.items()}
+        wanted = {
+            _place_of(row): (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()
+        }
         moved: set[Place] = set()
 
         def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            row, fields = wanted[place]
+            row, fields, version = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
             if own.get("fingerprint") != to_hex(row.fingerprint):
                 moved.add(place)
@@ -243,9 +246,12 @@ class _Writer:
             given = {key: value for key, value in fields.items() if own.get(key) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
+            if given and version not in (None, (found["_seq_no"], found["_primary_term"])):
+                moved.add(place)  # its text may be another one now: it is read again in the next round
+                return None
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix])
+        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix], check=check)
         self.moved += len(moved)
         for outcome in outcomes:
             if outcome is None:

@@ -134,14 +134,20 @@ def read_texts(
 
     store = ShingleStore(memory_bytes=memory_bytes)
     numbers = np.full(len(table), -1, np.int64)
+    versions = np.full((len(table), 2), -1, np.int64)
     for begin in range(0, len(places), page):
         rows = {place: table.row(place) for place in places[begin : begin + page]}
         for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
             part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
-            found = yield from fetch_texts(index, [_wanted(row) for row in part.values()], fields, page=page)
+            found = yield from fetch_texts(
+                index, [_wanted(row) for row in part.values()], fields, page=page, versions=True
+            )
             _check_read(found)
             yield Compute(_add, (store, numbers, part, found))
-    return Texts(store, numbers, unread=int((numbers[list(places)] < 0).sum()) if len(places) else 0)
+            for place, row in part.items():
+                versions[place] = found.versions.get((row.index, row.id, row.routing), (-1, -1))
+    unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
+    return Texts(store, numbers, unread, versions)
 
 
 def _wanted(row: Row) -> NearDup:

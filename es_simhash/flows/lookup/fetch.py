@@ -32,6 +32,7 @@ def fetch_hits(
     text_fields: Sequence[str],
     docvalue_fields: Sequence[Any] = (),
     page: int = FETCH,
+    versions: bool = False,
 ) -> Flow[dict[Key, Gap | None]]:
     """
     Give *take* the hit of each document *wanted*; return those without one, and why.
@@ -51,6 +52,8 @@ def fetch_hits(
             Fields brought from doc values.
         page:
             Most documents of a search.
+        versions:
+            Whether hits are to have ``_seq_no`` and ``_primary_term``.
 
     Returns:
         The documents without a hit: ``None`` for one that is not there any more, a gap where shards did not answer.
@@ -65,6 +68,8 @@ def fetch_hits(
         size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
         query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
         body: dict[str, Any] = {"size": size, "query": query}
+        if versions:
+            body["seq_no_primary_term"] = True
         if docvalue_fields:
             body["docvalue_fields"] = list(docvalue_fields)
         try:

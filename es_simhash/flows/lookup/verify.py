@@ -177,14 +177,27 @@ class NoText:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts of documents, and why others have none."""
+    """
+    The texts of documents, and why others have none.
+
+    Attributes:
+        texts:
+            The texts.
+        missing:
+            Why a document has none.
+        versions:
+            Of which version each text is, its ``_seq_no`` and ``_primary_term``, where that was asked for.
+    """
 
     texts: dict[Key, str] = field(default_factory=dict)
     missing: dict[Key, NoText] = field(default_factory=dict)
+    versions: dict[Key, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, hit: Mapping[str, Any], fields: Sequence[str]) -> None:
         """Add the text of a hit."""
         key = document_key(hit)
+        if "_seq_no" in hit:
+            self.versions[key] = hit["_seq_no"], hit["_primary_term"]
         try:
             self.texts[key] = read_hit(hit, fields)
         except InvalidInputError as error:
@@ -204,15 +217,19 @@ def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
     return found
 
 
-def fetch_texts(index: Index, wanted: Sequence[NearDup], fields: Sequence[str], *, page: int = FETCH) -> Flow[Texts]:
+def fetch_texts(
+    index: Index, wanted: Sequence[NearDup], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
+) -> Flow[Texts]:
     """
-    Return the texts of the documents *wanted*, at most *page* at once.
+    Return the texts of the documents *wanted*, at most *page* at once, and on request of which *versions* they are.
 
     They are read from ``_source``, or from stored fields where an index keeps no source.
     """
     found = Texts()
     keys = [each.key for each in wanted]
-    unanswered = yield from fetch_hits(index, keys, lambda hit: found.add(hit, fields), text_fields=fields, page=page)
+    unanswered = yield from fetch_hits(
+        index, keys, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
+    )
     for key, gap in unanswered.items():
         found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
     return found

@@ -104,21 +104,32 @@ def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
 def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str]) -> Flow[None]:
     """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
     guards = plan.header.guards
-    by_value = Counter({value: share.removals for value, share in guards.values.items()})
-    if guards.protect is not None and len(writer):
-        by_value -= yield Compute(_archived_values, (plan, writer, guards.protect))
+    done, done_by_value = yield from _count_done(plan, writer)
+    by_value = Counter({value: share.removals for value, share in guards.values.items()}) - done_by_value
+    yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
     present = yield from count_shares(names, guards, by_value)
     advice = "the index has changed since it was planned: plan again, where a larger max_share can be given, and apply "
-    refuse_excess(present.find_excess(max(0, len(plan) - len(writer))), f"{advice}that plan with an archive of its own")
+    refuse_excess(present.find_excess(len(plan) - done), f"{advice}that plan with an archive of its own")
 
 
-def _archived_values(plan: Plan, writer: ArchiveWriter, field: str) -> Counter[str]:
-    """Return how many archived documents have each value of *field*."""
-    counts: Counter[str] = Counter()
-    for removal in plan.removals():
-        if writer.holds(removal.document.key):
-            counts.update(_values(removal, field))
-    return counts
+def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[str]]]:
+    """
+    Return how many lines an earlier run has carried out, and how many of these have each protected value.
+
+    A document that was archived, and that the server then refused to delete, is still to be removed.
+    """
+    done, by_value, field = 0, Counter[str](), plan.header.guards.protect
+    if not len(writer):
+        return done, by_value
+    removals = plan.removals()
+    while lines := (yield Compute(_take, (removals,))):
+        lines = [each for each in lines if writer.holds(each.document.key)]
+        items = yield from read_documents([each.document.key for each in lines])
+        for each in lines:
+            if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
+                done += 1
+                by_value.update(() if field is None else _values(each, field))
+    return done, by_value
 
 
 def _values(removal: PlannedRemoval, field: str) -> Iterable[str]:

@@ -47,28 +47,26 @@ def document_header(key: Key) -> dict[str, Any]:
     return {"_index": index, "_id": id_} | ({} if routing is None else {"routing": routing})
 
 
-def read_documents(
-    keys: Sequence[Key], *, source: Sequence[Key] = (), patience: Patience | None = None
-) -> Flow[dict[Key, Mapping[str, Any]]]:
+def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
     """
     Return the item of a multi-get about each document as it is now, whether a search can see it or not.
+
+    A document that the server cannot read now is asked for up to nine times; its last item has the error.
 
     Args:
         keys:
             The documents.
         source:
             Those whose ``_source`` is wanted, as text.
-        patience:
-            How often a busy server is asked; by default nine times.
     """
     wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
     waiting = list(dict.fromkeys(keys))
-    patience = patience or Patience()
+    patience = Patience()
     while waiting:
         # A document that says that its _source is wanted gets none of the vectors in it.
         docs = [document_header(key) | ({} if key in wanted else {"_source": False}) for key in waiting]
-        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)), patience=patience)
+        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)))
         found |= zip(waiting, answer["docs"], strict=True)
         waiting = [key for key in waiting if is_unreadable(found[key])]
         if patience.is_spent:

@@ -171,6 +171,7 @@ class Bulk:
             and outcome.status == _CONFLICT
             and outcome.index is not None
             and self._operations[place].kind == "create"
+            and isinstance(self._operations[place].body, Mapping)  # JSON as text is compared by its sender
             and place not in self._asked
         ]
         if not places:

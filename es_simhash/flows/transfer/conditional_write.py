@@ -65,7 +65,13 @@ def place_of(hit: Mapping[str, Any]) -> Place:
     return Place(hit["_index"], hit["_id"], hit.get("_routing"))
 
 
-def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[str]) -> Flow[list[Outcome | None]]:
+def rewrite(
+    places: Sequence[Place],
+    change: Change,
+    *,
+    source: bool | Sequence[str],
+    check: Callable[[], Flow[None]] | None = None,
+) -> Flow[list[Outcome | None]]:
     """
     Read each document as it is now, and write what *change* makes of it, unless somebody else was faster.
 
@@ -78,6 +84,8 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
             Decides; called again for a document that was changed meanwhile.
         source:
             ``_source`` fields that *change* needs.
+        check:
+            Carried out after documents were read, and before what was made of them is sent.
 
     Returns:
         For each place the outcome of its write; ``None`` where nothing was to be done. A document that is gone has
@@ -103,6 +111,8 @@ def rewrite(places: Sequence[Place], change: Change, *, source: bool | Sequence[
                 outcomes[i] = Outcome(place.id, place.index, MISSING, gone)
             elif (decided := change(place, item)) is not None:
                 operations[i] = Operation(decided[0], place.header(item), decided[1])
+        if operations and check is not None:
+            yield from check()
         sent = yield from send_bulk(list(operations.values()))
         outcomes_now = dict(zip(operations, sent, strict=True))
         for i, outcome in outcomes_now.items():
