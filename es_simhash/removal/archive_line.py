@@ -30,6 +30,7 @@ def to_archive_line(archived: Archived) -> str:
             "canonical": json.dumps({"index": index, "id": id_, "routing": routing}),
             "plan": json.dumps(archived.plan),
             "at": json.dumps(archived.at),
+            **({"together": json.dumps(archived.together)} if archived.together else {}),
         }
     )
 
@@ -48,7 +49,8 @@ def parse_archive_line(line: str) -> Archived:
     key = (take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
-    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at)
+    together = tuple(map(str, take(plain, "together", list, type(None)) or ()))
+    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at, together)
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:

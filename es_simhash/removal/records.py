@@ -248,6 +248,9 @@ class Archived:
             SHA-256 of the plan, in hex digits.
         at:
             When it was archived, ISO 8601.
+        together:
+            Names of the indices that were planned together, where there are several; the first line of a batch has
+            them for all.
     """
 
     index: str
@@ -257,6 +260,7 @@ class Archived:
     canonical: Key
     plan: str
     at: str
+    together: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:

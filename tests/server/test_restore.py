@@ -93,6 +93,33 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
     assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
 
 
+def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path):
+    """A document may belong to a canonical that came meanwhile, into an index that was planned with its own."""
+    names = [f"{index}-{n}" for n in range(3)]
+    for name in names:
+        simhash.create_index(name, text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})
+    text = " ".join(f"word{n}" for n in range(40))
+    for name, id_ in zip(names, "cba"):
+        put(server, name, [{"_id": id_, "body": text if id_ != "a" else "something else of other words", "n": 1}])
+    for name in names:
+        list(simhash.backfill(name))
+    simhash.reconcile(names)
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    assert simhash.plan_removal(names, plan, max_share=1.0).count == 1
+    assert [each.id for each in simhash.apply_removal(plan, archive=archive)] == ["c"]
+    assert [each.together for each in read_archive(archive)] == [tuple(names)]
+    # The canonical of all is now in the index that has neither the document nor the canonical it was removed for.
+    put(server, names[2], [{"_id": "a", "body": text}])
+    list(simhash.backfill(names[2]))
+    simhash.reconcile(names)
+    reports = []
+    assert [each.action for each in simhash.restore(archive, on_regrouped=lambda *each: reports.append(each))] == [
+        "restored"
+    ]
+    assert [each[0] for each in reports] == [tuple(names)]
+    assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
+
+
 def test_an_interrupted_restore_is_run_again(server, index, simhash, tmp_path):
     """What was there already is regrouped as well."""
     simhash.create_index(index, text_field="body")

@@ -16,12 +16,16 @@ SOURCES = st.dictionaries(TEXTS, TEXTS | st.integers() | st.dictionaries(TEXTS, 
 
 
 @settings(max_examples=60)
-@given(st.tuples(TEXTS, TEXTS, TEXTS), st.none() | TEXTS, SOURCES, st.sampled_from([None, 1]))
-def test_a_line_is_read_as_it_was_written(texts, routing, source, indent):
+@given(
+    st.tuples(TEXTS, TEXTS, TEXTS), st.none() | TEXTS, SOURCES, st.sampled_from([None, 1]), st.lists(TEXTS, max_size=2)
+)
+def test_a_line_is_read_as_it_was_written(texts, routing, source, indent, together):
     """Also if values look like parts of a line, and if another program has written it anew."""
     index, id_, canonical = texts
     source = json.dumps(source, indent=indent)
-    archived = Archived(index, id_, routing, source, (index, canonical, routing), "0" * 64, "2026-01-01")
+    archived = Archived(
+        index, id_, routing, source, (index, canonical, routing), "0" * 64, "2026-01-01", tuple(together)
+    )
     line = to_archive_line(archived)
     found = parse_archive_line(line)
     assert (found, json.loads(found.source)) == (replace(archived, source=found.source), json.loads(source))

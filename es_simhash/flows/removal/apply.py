@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -192,6 +193,9 @@ class _Batch:
             for each in lines
         }
         fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
+        names = tuple(sorted(self._plan.header.index_uuids))
+        if fresh and len(names) > 1:
+            fresh[0] = replace(fresh[0], together=names)
         yield Compute(self._writer.append, (fresh,))
         return archived
 

@@ -66,6 +66,8 @@ def restore(
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
             work.add(line, (yield from targets.find(line.index)))
+            if line.together and not dry_run:
+                regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
                 regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
@@ -113,6 +115,13 @@ class _Targets:
             found = yield from find_target(self._context, wanted, is_named=is_named)
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
+
+    def find_all(self, names: Sequence[str]) -> Flow[list[Target]]:
+        """Return where documents of each of the indices *names* go."""
+        found = []
+        for name in names:
+            found.append((yield from self.find(name)))
+        return found
 
 
 @dataclass(slots=True)
