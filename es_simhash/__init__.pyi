@@ -59,6 +59,7 @@ from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .quality.stats import Stats
 from .review.review import review_html
+from .tables.tabular import Table, table
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -96,6 +97,7 @@ __all__ = [
     "SimHashClient",
     "SimHashError",
     "Stats",
+    "Table",
     "Verification",
     "WorkerError",
     "Written",
@@ -126,6 +128,7 @@ __all__ = [
     "review_html",
     "schemes",
     "simhash",
+    "table",
     "to_hex",
     "with_fingerprints",
 ]

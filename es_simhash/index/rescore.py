@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from es_simhash.errors import MappingError
 from es_simhash.hashing import Scheme, from_hex, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
-__all__ = ["NearDup", "NearDups", "document_key", "held_fingerprints", "rescore"]
+__all__ = ["ROW", "NearDup", "NearDups", "document_key", "held_fingerprints", "rescore"]
+
+
+ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
+"""The columns that every row of a near-duplicate has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +86,16 @@ class NearDup:
             plain |= {"similarity": self.similarity, "containment": self.containment}
         return plain if self.source is None else plain | {"source": dict(self.source)}
 
+    def to_row(self) -> dict[str, Any]:
+        """
+        Return the near-duplicate as one flat row; a field of its source is a column, such as ``source.title``.
+        """
+        row = {name: getattr(self, name) for name in ROW} | {"fingerprint": to_hex(self.fingerprint)}
+        return row | {f"source.{name}": value for name, value in (self.source or {}).items()}
+
 
 @dataclass(frozen=True, slots=True)
-class NearDups(Sequence[NearDup]):
+class NearDups(Sequence[NearDup], Tabular):
     """
     The answer to one lookup: near-duplicates ordered by distance, then index, id and routing.
 
@@ -115,6 +128,8 @@ class NearDups(Sequence[NearDup]):
     reasons: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
 
+    _COLUMNS: ClassVar[tuple[str, ...]] = ROW
+
     @overload
     def __getitem__(self, position: int) -> NearDup: ...
     @overload
@@ -124,6 +139,22 @@ class NearDups(Sequence[NearDup]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """
+        Return a flat row for each near-duplicate; the fingerprint is 16 hex digits.
+        """
+        return [each.to_row() for each in self.items]
+
+    def _title(self) -> str:
+        number = f"{len(self):,} near-duplicate{'' if len(self) == 1 else 's'}"
+        return f"{number} within {self.max_distance} bits{'' if self.complete else ', incomplete'}"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        said = {"incomplete because": self.reasons, "not verified": self.unverified}
+        notes = [{"note": name, "what": line} for name, lines in said.items() for line in lines]
+        near_dups = Sheet("", self.to_dicts(), {"distance": self.max_distance, "similarity": 1, "containment": 1})
+        return [near_dups, Sheet("Notes", notes)] if notes else [near_dups]
 
 
 def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:

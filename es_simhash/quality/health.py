@@ -16,6 +16,8 @@ from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.similarity import shingle_set
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = ["FEW_SHINGLES", "Diagnosis", "Finding", "judge_blocks", "judge_missing", "judge_sample"]
 
@@ -51,7 +53,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Tabular):
     """
     The health of one index.
 
@@ -86,6 +88,19 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         return {**asdict(self), "healthy": self.is_healthy}
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each finding."""
+        return [asdict(each) for each in self.findings]
+
+    def _title(self) -> str:
+        state = "healthy" if self.is_healthy else "not healthy"
+        return f"{self.index}: {state}; {self.fingerprinted:,} of {self.documents:,} documents have a fingerprint"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        reasons = [{"reason": each} for each in self.reasons]
+        sheets = [Sheet("Findings", self.to_dicts()), Sheet("Lookups", self.forecast)]
+        return [*sheets, Sheet("Not all documents were examined", reasons)] if reasons else sheets
 
 
 def judge_sample(

@@ -25,6 +25,8 @@ from es_simhash.index.presets import Preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
 from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 if TYPE_CHECKING:
     from es_simhash.index.similarity import Shingles
@@ -36,7 +38,7 @@ PAGE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Tabular):
     """
     Documents that belong together, as their group fields say.
 
@@ -53,6 +55,17 @@ class Group:
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain JSON values."""
         return {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a flat row for each member; the fingerprint is 16 hex digits."""
+        return [{"group": self.id, "is_canonical": n == 0, **each.to_row()} for n, each in enumerate(self.members)]
+
+    def _title(self) -> str:
+        return f"group {self.id}: {len(self.members):,} documents"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        rows = [{name: value for name, value in row.items() if name != "group"} for row in self.to_dicts()]
+        return [Sheet("", rows, {"distance": 64, "similarity": 1})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

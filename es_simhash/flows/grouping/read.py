@@ -46,16 +46,18 @@ def read_all(context: Context, index: Index, table: Table, query: Mapping[str, A
     check_whole((yield from read_pages(index, body, add, page=PAGE)))
 
 
-def read_touched(context: Context, index: Index, table: Table, grouping: Grouping, since: str) -> Flow[None]:
+def read_touched(
+    context: Context, index: Index, table: Table, grouping: Grouping, query: Mapping[str, Any]
+) -> Flow[None]:
     """
-    Add to *table* the documents grouped at *since* or later, and all whose groups these may change.
+    Add to *table* the documents that match *query*, and all whose groups these may change.
 
     These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance.
     Groups lie within connected components, so grouping these documents alone gives the same as grouping all.
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
-    yield from _read(index, {"range": {fields.at: {"gte": since}}}, seeds)
+    yield from _read(index, query, seeds)
     # If the text of a canonical was changed, its members may belong elsewhere now.
     for ids in _parts(sorted(seeds.ids), BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)

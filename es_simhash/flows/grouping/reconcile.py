@@ -7,7 +7,7 @@ something else are rewritten, each only if it is as it was when it was judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -103,11 +103,11 @@ def read_groups(
     resolved: Resolved,
     grouping: Grouping,
     *,
-    since: str | None = None,
+    changed: Mapping[str, Any] | None = None,
     memory_bytes: int = MEMORY_BYTES,
 ) -> Flow[tuple[Table, Groups]]:
     """
-    Return the documents of *index*, or those that changes since a moment may have touched, and their groups.
+    Return the documents of *index*, or those that changes of some may have touched, and their groups.
 
     Where the grouping compares texts, those of the documents that have a candidate are read, once each.
 
@@ -120,8 +120,8 @@ def read_groups(
             The concrete indices behind it.
         grouping:
             How they are grouped.
-        since:
-            A moment; ``None`` for all documents.
+        changed:
+            A query for the documents that were changed; ``None`` for all documents.
         memory_bytes:
             How much memory the shingles of texts may take before they go to a temporary file.
     """
@@ -131,10 +131,10 @@ def read_groups(
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
     table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
     yield from refresh(index)
-    if since is None:
+    if changed is None:
         yield from read_all(context, index, table)
     else:
-        yield from read_touched(context, index, table, grouping, since)
+        yield from read_touched(context, index, table, grouping, changed)
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = yield Compute(table.with_candidates)
@@ -150,6 +150,7 @@ def reconcile(
     request: GroupingRequest,
     *,
     since: str | None = None,
+    ids: Collection[str] | None = None,
     dry_run: bool = False,
     regroup: bool = False,
     batch: int = BATCH,
@@ -160,10 +161,14 @@ def reconcile(
     With *regroup*, first record that the grouping is being changed, and last, when every document is rewritten, the new
     grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
 
-    Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, which one
-    multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
+    With *since*, or *ids* (at most some thousand), only the groups are judged that documents grouped at that moment or
+    later, or documents with these ids, may have changed.
+
+    Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
+    for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
-    if regroup and since is not None:
+    query = _changed(Fields(context.prefix), since, ids)
+    if regroup and query is not None:
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     resolved = yield from resolve_index(context, index)
     if not dry_run:
@@ -180,7 +185,7 @@ def reconcile(
 
     with noting(lambda: f"{rewritten():,} documents were rewritten"):
         for _ in range(ROUNDS):
-            table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
+            table, groups = yield from read_groups(context, index, resolved, grouping, changed=query)
             wrong = yield Compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
             if dry_run:
@@ -201,6 +206,13 @@ def reconcile(
     if regroup and not dry_run and report.is_settled:
         yield from finish_regrouping(context, (yield from resolve_index(context, index)))
     return report
+
+
+def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:
+    """Return the query for the documents that were changed; ``None`` for all documents."""
+    if ids is not None:
+        return {"ids": {"values": sorted(ids)}}
+    return None if since is None else {"range": {fields.at: {"gte": since}}}
 
 
 def _place_of(row: Row) -> Place:

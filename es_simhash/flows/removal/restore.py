@@ -70,7 +70,8 @@ def restore(
                 regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
-                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
+                canonical = yield from targets.find(line.canonical[0])
+                regroup.add(line.id, (yield from targets.find(line.index)), canonical)
             yield Emit(record)
     if not dry_run:
         yield from regroup.carry_out(on_regrouped)
