@@ -91,7 +91,7 @@ class SyncBase(BaseClient):
         """Run *flow* and return its result."""
         return run(flow, self._client, self._dialect)
 
-    def _stream(self, flow: Flow[None]) -> Generator[Any, None, None]:
+    def _stream(self, flow: Flow[Any]) -> Generator[Any, None, None]:
         """Run *flow* as its items are read."""
         return stream(flow, self._client, self._dialect)
 
@@ -115,7 +115,7 @@ class AsyncBase(BaseClient):
         """Run *flow* and return its result."""
         return await run_async(flow, self._client, self._dialect)
 
-    def _stream(self, flow: Flow[None]) -> AsyncGenerator[Any, None]:
+    def _stream(self, flow: Flow[Any]) -> AsyncGenerator[Any, None]:
         """Run *flow* as its items are read."""
         return stream_async(flow, self._client, self._dialect, result=[])
 

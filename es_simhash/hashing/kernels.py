@@ -23,6 +23,7 @@ __all__ = [
     "WEIGHT_SCALE_BITS",
     "as_hashes",
     "bit_sums",
+    "count_bits",
     "count_sums",
     "distances",
     "fixed_weights",
@@ -261,13 +262,23 @@ def distances(fingerprint: int, others: NDArray[np.uint64]) -> NDArray[np.uint8]
     """
     Return the number of bits in which each of *others* differs from *fingerprint*.
     """
-    differing = others ^ np.uint64(fingerprint)
+    return count_bits(others ^ np.uint64(fingerprint))
+
+
+def count_bits(values: NDArray[np.uint64], *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """
+    Return the number of set bits of each of *values*, in *out* where it is given.
+    """
     if hasattr(np, "bitwise_count"):
-        counts: NDArray[np.uint8] = np.bitwise_count(differing)
+        counts: NDArray[np.uint8] = np.bitwise_count(values, out=out)
         return counts
     # numpy 1.26: add neighbouring bits, then pairs, then nibbles; the multiplication adds the bytes up.
-    differing = differing - (differing >> np.uint64(1) & np.uint64(0x5555_5555_5555_5555))
+    values = values - (values >> np.uint64(1) & np.uint64(0x5555_5555_5555_5555))
     pairs = np.uint64(0x3333_3333_3333_3333)
-    differing = (differing & pairs) + (differing >> np.uint64(2) & pairs)
-    differing = differing + (differing >> np.uint64(4)) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
-    return (differing * _BYTE_LANES >> np.uint64(56)).astype(np.uint8)
+    values = (values & pairs) + (values >> np.uint64(2) & pairs)
+    values = values + (values >> np.uint64(4)) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+    counts = (values * _BYTE_LANES >> np.uint64(56)).astype(np.uint8)
+    if out is None:
+        return counts
+    out[...] = counts
+    return out

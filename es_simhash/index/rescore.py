@@ -14,11 +14,12 @@ from es_simhash.errors import MappingError
 from es_simhash.hashing import Scheme, from_hex, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
-__all__ = ["ROW", "NearDup", "NearDups", "document_key", "held_fingerprints", "rescore"]
+__all__ = ["ROW", "NearDup", "NearDups", "held_fingerprints", "rescore"]
 
 
 ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
@@ -61,9 +62,9 @@ class NearDup:
     routing: str | None = None
 
     @property
-    def key(self) -> tuple[str, str, str | None]:
+    def key(self) -> Key:
         """The key that no other document has: index, ``_id`` and routing."""
-        return self.index, self.id, self.routing
+        return Key(self.index, self.id, self.routing)
 
     @property
     def order(self) -> tuple[int, str, str, str]:
@@ -165,13 +166,6 @@ def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     return digits
 
 
-def document_key(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
-    """
-    Return the key of the document of *hit*, which no other document has: index, ``_id`` and routing.
-    """
-    return hit["_index"], hit["_id"], hit.get("_routing")
-
-
 def rescore(
     hits: Iterable[Mapping[str, Any]],
     fingerprint: int,
@@ -212,7 +206,7 @@ def rescore(
     check_max_distance(max_distance)
     wanted = check_fingerprint(fingerprint)
     name = Fields(prefix).fingerprint
-    found: dict[tuple[str, str, str | None], NearDup] = {}
+    found: dict[Key, NearDup] = {}
     for hit in hits:
         digits = held_fingerprints(hit, name)
         if not digits:
@@ -223,5 +217,5 @@ def rescore(
         distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, digits))
         if distance <= max_distance:
             key = document_key(hit)
-            found[key] = NearDup(key[1], key[0], distance, value, hit.get("_source"), routing=key[2])
+            found[key] = NearDup(key.id, key.index, distance, value, hit.get("_source"), routing=key.routing)
     return sorted(found.values(), key=lambda each: each.order)[:size]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Shingles = NDArray[np.uint64]
 
 __all__ = [
+    "DEFAULT_SIMILARITY",
     "Similarity",
     "check_bound",
     "compare_pairs",
@@ -32,6 +33,9 @@ __all__ = [
     "shingle_set",
     "shingle_sets",
 ]
+
+DEFAULT_SIMILARITY = 0.8
+"""The smallest similarity that counts as the same text, where nothing else is given or recorded."""
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15

@@ -88,7 +88,7 @@ def describe(plan: Plan) -> dict[str, str]:
     """
     header = plan.header
     guards = header.guards
-    limit = f"at most {guards.max_share:.0%} of the documents".replace("%", " %")
+    limit = f"at most {guards.max_share * 100:g} % of the documents"
     return {
         "made": header.at or "at an unknown time",
         "indices": ", ".join(header.index_uuids),
@@ -102,8 +102,8 @@ def _describe_grouping(grouping: Mapping[str, Any]) -> str:
     similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
     order = grouping.get("canonical")
     parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
-    is_compared = isinstance(similarity, (int, float))
-    parts.append(f"texts at least {similarity:.0%} similar" if is_compared else "texts not compared")
+    texts = f"at least {similarity * 100:g} % similar" if isinstance(similarity, (int, float)) else "not compared"
+    parts.append(f"texts {texts}")
     if order:
         parts.append(f"stays: {', then '.join(map(str, order)) if isinstance(order, list) else order}")
     if (per := grouping.get("per")) is not None:

@@ -11,6 +11,7 @@ from es_simhash.flows.removal.restore import restore
 from es_simhash.hashing import fingerprint
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
@@ -53,7 +54,7 @@ def archive(tmp_path, monkeypatch):
     with ArchiveWriter(path, "0" * 64) as writer:
         writer.append(
             [
-                Archived(INDEX, id_, None, json.dumps(source_of(id_)), (INDEX, "d0", None), "0" * 64, "2026-01-01")
+                Archived(INDEX, id_, None, json.dumps(source_of(id_)), Key(INDEX, "d0"), "0" * 64, "2026-01-01")
                 for id_ in list(TEXTS)[1:]
             ]
         )

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from es_simhash import fingerprint_fields
 from es_simhash.hashing import fingerprint
+from es_simhash.index.keys import Key
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
@@ -35,7 +36,7 @@ def put_raw(server, index, id_, source, routing=None):
 def write_archive(path, lines, at=AT):
     """Archive ``(index, id, routing, source, canonical)`` lines, three a batch."""
     archived = [
-        Archived(index, id_, routing, source, (index, canonical, None), PLAN, at)
+        Archived(index, id_, routing, source, Key(index, canonical), PLAN, at)
         for index, id_, routing, source, canonical in lines
     ]
     with ArchiveWriter(path, PLAN) as writer:

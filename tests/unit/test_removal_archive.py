@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.index.keys import Key
 from es_simhash.removal import archive as archive_module
 from es_simhash.removal.archive import check_archive, read_archive
 from es_simhash.removal.archive_writer import ArchiveWriter
@@ -22,7 +23,7 @@ PLAN = "f" * 64
 
 def archived(number, source=SOURCE, plan=PLAN):
     """Return a line of an archive."""
-    return Archived("news", f"d{number}", "r" if number % 2 else None, source, ("news", "c", None), plan, "2026-01-01")
+    return Archived("news", f"d{number}", "r" if number % 2 else None, source, Key("news", "c"), plan, "2026-01-01")
 
 
 @pytest.fixture
@@ -59,11 +60,11 @@ def test_an_archive_is_written_on(archive):
     """It knows what it holds, also after it was opened again, and finds it."""
     with ArchiveWriter(archive, PLAN) as writer:
         assert len(writer) == 5
-        assert writer.holds(("news", "d1", "r"))
-        assert not writer.holds(("news", "d1", None))
+        assert writer.holds(Key("news", "d1", "r"))
+        assert not writer.holds(Key("news", "d1"))
         writer.append([archived(5)])
         writer.append([])
-        found = writer.find([("news", "d5", "r"), ("news", "d0", None), ("news", "no", None)])
+        found = writer.find([Key("news", "d5", "r"), Key("news", "d0"), Key("news", "no")])
         assert found == {each.key: each for each in (archived(0), archived(5))}
     assert check_archive(archive).lines == 6
 

@@ -95,7 +95,7 @@ class AsyncRemovalMethods(AsyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -104,7 +104,7 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(plan_removal(self._context, index, path, request, options))
+        return await self._run(plan_removal(self._context, index, path, options))
 
     def apply_removal(
         self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
@@ -185,7 +185,7 @@ class AsyncRemovalMethods(AsyncBase):
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -194,8 +194,8 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, request, options))
-        return self._stream(delete_duplicates(self._context, index, request, options, archive))
+            return self._stream(show_duplicates(self._context, index, options))
+        return self._stream(delete_duplicates(self._context, index, options, archive))
 
     def restore(
         self,

@@ -94,7 +94,7 @@ class RemovalMethods(SyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -103,7 +103,7 @@ class RemovalMethods(SyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return self._run(plan_removal(self._context, index, path, request, options))
+        return self._run(plan_removal(self._context, index, path, options))
 
     def apply_removal(
         self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
@@ -184,7 +184,7 @@ class RemovalMethods(SyncBase):
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -193,8 +193,8 @@ class RemovalMethods(SyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, request, options))
-        return self._stream(delete_duplicates(self._context, index, request, options, archive))
+            return self._stream(show_duplicates(self._context, index, options))
+        return self._stream(delete_duplicates(self._context, index, options, archive))
 
     def restore(
         self,

@@ -15,7 +15,7 @@ from es_simhash.flows.grouping.existing import GroupLookups
 from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each, read_pages
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping
 
@@ -76,18 +76,16 @@ class _Seeds:
         self.fingerprints: set[str] = set()
         self.name = fields.fingerprint
 
-    def add(self, hits: Hits) -> Flow[bool]:
-        yield from ()
+    def add(self, hits: Hits) -> None:
         for hit in hits:
             if values := hit.get("fields", {}).get(self.name):
                 self.ids.add(hit["_id"])
                 self.fingerprints.add(values[0])
-        return False
 
 
 def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
     body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
-    check_whole((yield from read_pages(index, body, seeds.add, page=PAGE)))
+    check_whole((yield from read_each(index, body, seeds.add, page=PAGE)))
 
 
 def _parts(items: Sequence[str], size: int) -> list[list[str]]:

@@ -19,13 +19,14 @@ from es_simhash.flows.grouping.settings import check_recorded, field_kinds, fini
 from es_simhash.flows.grouping.texts import MEMORY_BYTES, read_texts
 from es_simhash.flows.protocol import Compute, Flow, noting
 from es_simhash.flows.resolve import resolve_index
-from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Failure
 
 if TYPE_CHECKING:
@@ -215,10 +216,6 @@ def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> 
     return None if since is None else {"range": {fields.at: {"gte": since}}}
 
 
-def _place_of(row: Row) -> Place:
-    return Place(row.index, row.id, row.routing)
-
-
 class _Writer:
     """Puts documents into the groups they belong to."""
 
@@ -244,12 +241,10 @@ class _Writer:
     def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {
-            _place_of(row): (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()
-        }
-        moved: set[Place] = set()
+        wanted = {row.key: (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()}
+        moved: set[Key] = set()
 
-        def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             row, fields, version = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
             if own.get("fingerprint") != to_hex(row.fingerprint):

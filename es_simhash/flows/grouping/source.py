@@ -14,7 +14,6 @@ from typing import Any, Literal
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.feed import Feed, read_in_background, weigh
 from es_simhash.flows.grouping.write_target import WriteTarget
-from es_simhash.flows.transfer.bulk import to_operation
 from es_simhash.hashing.charikar import check_integer
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
@@ -22,7 +21,7 @@ from es_simhash.index.grouping.item import Item, content_id, with_draft
 from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
-from es_simhash.index.operations import Operation, Outcome, Refusal
+from es_simhash.index.operations import Operation, Outcome, Refusal, to_operation
 from es_simhash.ingest_helper import PAUSE, check_iterable, with_fingerprints
 from es_simhash.removal.own_records import refuse_own_record
 

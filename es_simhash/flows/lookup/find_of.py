@@ -20,13 +20,14 @@ from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
+from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, make_plan
 from es_simhash.index.query import build_query_of
-from es_simhash.index.rescore import NearDups, document_key, held_fingerprints, rescore
+from es_simhash.index.rescore import NearDups, held_fingerprints, rescore
 
 __all__ = ["find_of", "read_fingerprint"]
 
@@ -134,12 +135,7 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
             return _meant(answer["hits"]["hits"], routing), gaps
     hits: list[Mapping[str, Any]] = []
 
-    def note(page: Hits) -> Flow[bool]:
-        yield from ()
-        hits.extend(page)
-        return False
-
-    gaps = yield from read_pages(index, body, note, page=COPIES)
+    gaps = yield from read_each(index, body, hits.extend, page=COPIES)
     return _meant(hits, routing), gaps
 
 

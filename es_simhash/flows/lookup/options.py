@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
+from es_simhash.flows.lookup.verify import Verification, Verify, verification_of
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, LookupPlan, check_max_distance
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDups
+from es_simhash.index.similarity import DEFAULT_SIMILARITY
 
 __all__ = ["OnIncomplete", "Options", "Sizes", "check_complete", "effective_distance", "usable_limits"]
 

@@ -41,33 +41,25 @@ from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, Key, PlannedRemoval
+from es_simhash.removal.records import Archived, PlannedRemoval
 
-__all__ = ["apply_removal", "carry_out"]
+__all__ = ["apply_removal"]
 
 BATCH = 200
 
 Items = Mapping[Key, Mapping[str, Any]]
 
 
-def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
+def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
     """
-    Remove what the plan in the file *path* names, and emit a :class:`Deduped` for each line.
-
-    Arguments, cost and errors are those of :func:`carry_out`.
-    """
-    yield from carry_out(path, archive)
-
-
-def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
-    """
-    Apply a plan, emit a :class:`Deduped` for each line, and return how many have each kind.
+    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
 
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 
@@ -188,7 +180,13 @@ class _Batch:
         at = yield Compute(now)
         archived = {
             each.document.key: Archived(
-                *each.document.key, items[each.document.key]["_source"], each.canonical.key, self._plan.sha256, at
+                each.document.index,
+                each.document.id,
+                each.document.routing,
+                items[each.document.key]["_source"],
+                each.canonical.key,
+                self._plan.sha256,
+                at,
             )
             for each in lines
         }

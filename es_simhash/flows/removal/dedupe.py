@@ -17,7 +17,7 @@ from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Compute, Emit, Flow
-from es_simhash.flows.removal.apply import carry_out
+from es_simhash.flows.removal.apply import apply_removal
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
 from es_simhash.flows.removal.records import AGAIN, Deduped
 from es_simhash.flows.resolve import resolve_index
@@ -94,7 +94,7 @@ def _kept(record: Deduped, failure: Failure) -> Deduped:
     return replace(record, action="kept", kind=kind, detail=failure.reason)
 
 
-def show_duplicates(context: Context, index: Index, request: GroupingRequest, options: PlanOptions) -> Flow[None]:
+def show_duplicates(context: Context, index: Index, options: PlanOptions) -> Flow[None]:
     """
     Emit a :class:`Deduped` for each duplicate that :func:`delete_duplicates` would delete, the least similar first.
 
@@ -102,15 +102,13 @@ def show_duplicates(context: Context, index: Index, request: GroupingRequest, op
     """
     with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
         path = Path(folder) / "plan"
-        yield from plan_removal(context, index, path, request, replace(options, max_share=1.0))
+        yield from plan_removal(context, index, path, replace(options, max_share=1.0))
         plan: Plan = yield Compute(read_plan, (path,))
         for removal in plan.removals():
             yield Emit(Deduped.of(removal, "would delete"))
 
 
-def delete_duplicates(
-    context: Context, index: Index, request: GroupingRequest, options: PlanOptions, archive: FilePath
-) -> Flow[None]:
+def delete_duplicates(context: Context, index: Index, options: PlanOptions, archive: FilePath) -> Flow[None]:
     """
     Plan the removal of the duplicates of *index*, apply the plan, and emit a :class:`Deduped` for each line.
 
@@ -131,8 +129,8 @@ def delete_duplicates(
     elif is_there:
         raise InvalidInputError(f"{archive} exists: give each removal an archive of its own")
     else:
-        yield from plan_removal(context, index, path, request, options)
-    kinds = yield from carry_out(path, archive)
+        yield from plan_removal(context, index, path, options)
+    kinds = yield from apply_removal(path, archive)
     if not kinds.keys() & AGAIN:
         yield Compute(path.unlink)
 

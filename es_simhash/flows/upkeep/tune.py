@@ -24,10 +24,10 @@ from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import read_text
 from es_simhash.index.explain_plan import plan_lookup
+from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.plan_cost import IndexStats, estimate
 from es_simhash.index.presets import PRESETS
-from es_simhash.index.rescore import document_key
 
 if TYPE_CHECKING:
     from es_simhash.quality.tuning import RealPairs, Tuning

@@ -18,11 +18,10 @@ from es_simhash.index.grouping.within import Within, parse_within
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.similarity import check_bound
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 
 __all__ = [
     "BY_ID",
-    "DEFAULT_SIMILARITY",
     "GROUPING_KEY",
     "LONGEST",
     "RULES",
@@ -38,7 +37,6 @@ RULES: tuple[str, ...] = get_args(Rule)
 Verified: TypeAlias = bool | float
 """What a caller gives as ``verify``: ``True``, ``False``, or the smallest similarity of neighbours."""
 
-DEFAULT_SIMILARITY = 0.8
 GROUPING_KEY = "grouping"
 
 
