@@ -14,6 +14,7 @@ from .errors import (
     SearchFailedError,
     SimHashError,
     WorkerError,
+    WrongTypeError,
 )
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
@@ -101,6 +102,7 @@ __all__ = [
     "Verification",
     "WorkerError",
     "Written",
+    "WrongTypeError",
     "block_terms",
     "build_component_template",
     "build_dashboards",

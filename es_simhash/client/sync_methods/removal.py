@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from es_simhash.arguments import check_items
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
 
@@ -230,5 +231,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.flows.removal.restore import restore
 
-        files = [archive] if isinstance(archive, (str, os.PathLike)) else list(archive)
+        files = (
+            [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
+        )
         return self._stream(restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped))

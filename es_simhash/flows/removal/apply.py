@@ -34,6 +34,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from es_simhash.arguments import check_input, check_output
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
@@ -68,7 +69,8 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
             before is in the archive.
         GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
     """
-    plan: Plan = yield Compute(read_plan, (path,))
+    check_output("archive", archive)
+    plan: Plan = yield Compute(read_plan, (check_input("path", path),))
     yield Compute(refuse_archive_name, (archive, path))
     kinds: Counter[str] = Counter()
     names = sorted(plan.header.index_uuids)
