@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
+from es_simhash.flows.context import Index, index_key
+from es_simhash.flows.lookup.fetch import FETCH, fetch_hits, meant_hits
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.texts import read_hit, search_texts
@@ -269,7 +269,7 @@ def fetch_text(
         IncompleteSearchError: If not all shards answered: a copy of the document there may have another text.
     """
     if verification.texts is not None:
-        itself = NearDup(id, index if isinstance(index, str) else ",".join(index), 0, 0, routing=routing)
+        itself = NearDup(id, index_key(index), 0, 0, routing=routing)
         found = yield Compute(_ask, (verification.texts, [itself]))
     else:
         fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
@@ -278,8 +278,7 @@ def fetch_text(
         found = Texts()
         answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
         check_whole(find_gaps(answer))
-        hits = answer["hits"]["hits"]
-        for hit in [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits:
+        for hit in meant_hits(answer["hits"]["hits"], routing):
             found.add(hit, fields)
     if len(set(found.texts.values())) != 1:
         reason = next(iter(found.missing.values()), "there is none, or several documents of that id differ on it")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.flows.context import Context, Index, check_index
+from es_simhash.flows.context import Context, Index, check_index, index_key
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
@@ -104,7 +104,7 @@ def tune(
         if len(texts) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
-    shown = name if isinstance(name, str) else ",".join(name)
+    shown = index_key(name)
     found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed, pairs_of))
     return found
 
