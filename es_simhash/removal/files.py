@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
 
 __all__ = ["LONGEST_LINE", "FilePath", "bad_line", "read_lines", "refuse_pipe", "sync_file", "sync_folder", "to_line"]
-
-FilePath = str | os.PathLike[str]
 
 # A server takes no document above 100 MB; its text may need escapes.
 LONGEST_LINE = 256 * 1024 * 1024
