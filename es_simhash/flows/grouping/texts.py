@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH
-from es_simhash.flows.lookup.verify import Texts as FoundTexts, fetch_texts
+from es_simhash.flows.lookup.verify import FoundTexts, fetch_texts
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.index.similarity import shingle_set
 
