@@ -1,5 +1,10 @@
 """
 What every test shares: Hypothesis profiles, the guard against network use, and the data sets beside the checkout.
+
+A test that has the fixtures ``server`` and ``mode`` runs on both products, and with the sync and the async clients, but
+not in all four combinations: the flows are shared and the async client is generated, so two combinations tell as much.
+The name of the test and the number of its case decide which two, so that each method meets all four in its tests.
+``ES_SIMHASH_EVERY_MODE=1`` runs all.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -36,6 +42,9 @@ if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later 
 # The folder in which the leading process writes down its servers.
 SERVERS_FOLDER = pytest.StashKey[str]()
 
+# With 1, tests run in every combination of product and mode.
+EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
+
 NETWORKED = {"server", "docs", "estates"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -56,6 +65,25 @@ def pytest_configure(config):
     else:
         servers = Servers()
     config.stash[SERVERS] = servers
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out half of the combinations of product and mode."""
+    if os.environ.get(EVERY_MODE) == "1":
+        return
+    left_out = [item for item in items if not is_chosen(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if is_chosen(item)]
+
+
+def is_chosen(item):
+    """Return whether a test runs: on one product with the sync clients, on the other with the async ones."""
+    if not hasattr(item, "callspec") or not {"server", "mode"} <= item.callspec.params.keys():
+        return True
+    product, mode = item.callspec.params["server"], item.callspec.params["mode"]
+    case = sum(index for name, index in item.callspec.indices.items() if name not in ("server", "mode"))
+    is_swapped = (zlib.crc32(item.originalname.encode()) + case) % 2 == 1
+    return ((product == "opensearch") == (mode == "sync")) != is_swapped
 
 
 @pytest.hookimpl(optionalhook=True)
