@@ -48,12 +48,16 @@ from .index.grouping.if_similar import IfSimilar
 from .index.grouping.in_memory import distinct
 from .index.mapping import build_component_template, build_index_template, build_mapping
 from .index.meta import IndexSettings
+from .index.paste.distance_field import build_distance_field
+from .index.paste.esql import build_esql
+from .index.paste.query_bar import build_query_bar
 from .index.plan import Limits, LookupPlan, make_plan
 from .index.plan_cost import IndexStats, PlanEstimate
 from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .quality.stats import Stats
 from .review.review import review_html
 
 __all__ = [
@@ -91,15 +95,19 @@ __all__ = [
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Stats",
     "Verification",
     "WorkerError",
     "Written",
     "block_terms",
     "build_component_template",
     "build_dashboards",
+    "build_distance_field",
+    "build_esql",
     "build_index_template",
     "build_mapping",
     "build_query",
+    "build_query_bar",
     "distinct",
     "document_fields",
     "estimated_cosine",

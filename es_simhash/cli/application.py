@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "reconcile": "Rewrite group fields that disagree with the rule.",
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
+        "stats": "Count documents, duplicates and groups.",
         "dedupe": "Show, tag or delete duplicates.",
         "review": "Show a plan of removal, to judge it.",
         "restore": "Put removed documents back.",

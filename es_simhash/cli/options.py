@@ -37,10 +37,12 @@ __all__ = [
     "report_file",
     "sample",
     "scheme",
+    "source_field",
     "target",
     "target_of_any_product",
     "text_fields",
     "text_file",
+    "time_field",
     "workers",
     "yes",
 ]
@@ -283,6 +285,14 @@ text_fields = click.option(
     help="Field that holds the text. Repeatable; the order counts.",
 )
 """``--text-field``: a tuple of names."""
+
+time_field = click.option("--time-field", metavar="FIELD", help="Date field of the documents.")
+"""``--time-field``, ``None`` if it is not given."""
+
+source_field = click.option(
+    "--source-field", metavar="FIELD", help="Keyword field that says where a document comes from."
+)
+"""``--source-field``, ``None`` if it is not given."""
 
 text_file = click.option("--file", metavar="FILE", type=INPUT_FILE, help="Search for the text of this file.")
 """``--file``: a path, or ``None``."""

@@ -7,12 +7,15 @@ from __future__ import annotations
 from es_simhash.client.async_methods.grouping import AsyncGroupingMethods
 from es_simhash.client.async_methods.lookup import AsyncLookupMethods
 from es_simhash.client.async_methods.removal import AsyncRemovalMethods
+from es_simhash.client.async_methods.report import AsyncReportMethods
 from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
 
 __all__ = ["AsyncSimHashClient"]
 
 
-class AsyncSimHashClient(AsyncLookupMethods, AsyncGroupingMethods, AsyncRemovalMethods, AsyncUpkeepMethods):
+class AsyncSimHashClient(
+    AsyncLookupMethods, AsyncGroupingMethods, AsyncRemovalMethods, AsyncReportMethods, AsyncUpkeepMethods
+):
     """
     Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.
 

@@ -1,25 +1,24 @@
 """
-Charts that count documents, as Vega 5 specifications: numbers, over time, by source.
+The charts of documents over time, by source, by size of group and by distance, as Vega 5 specifications.
 
-Each function takes a subject and returns one specification as a plain dict. No saved object is made here.
+Each function takes rows and returns one specification as a plain dict. The panels of a pack draw rows from answers of
+searches, and a report draws rows that are given, so that each chart is written once. No saved object is made here.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from es_simhash.dashboards import requests
-from es_simhash.dashboards.subject import Subject
+from es_simhash.dashboards.chart_words import ENGLISH, ChartWords
+from es_simhash.dashboards.rows import Rows
 from es_simhash.dashboards.vega import (
-    ANSWER,
-    COLOURS,
     DUPLICATES,
     OTHERS,
     axis,
     band,
+    colours,
     empty_words,
     field,
-    flatten,
     formula,
     frame,
     legend,
@@ -31,73 +30,34 @@ from es_simhash.dashboards.vega import (
     value,
 )
 
-__all__ = ["numbers_chart", "over_time_chart", "sources_chart"]
+__all__ = ["distances_chart", "over_time_chart", "sizes_chart", "sources_chart"]
 
 
-def numbers_chart(subject: Subject) -> dict[str, Any]:
-    """Return the numbers of documents, duplicates and groups, large enough to read from afar."""
-    share = "documents ? format(duplicates / documents, '.1%') + ' of all documents' : ''"
-    tiles = [
-        ("documents", "documents", "''"),
-        ("duplicates", "duplicates", share),
-        (
-            "groups",
-            "groups with duplicates",
-            "groups ? format(duplicates / groups, ',.1f') + ' duplicates in each' : ''",
-        ),
-        ("without", "without fingerprint", "without ? 'run es-simhash backfill' : 'nothing to do'"),
-        ("ungrouped", "not grouped yet", "ungrouped ? 'run es-simhash reconcile' : 'nothing to do'"),
+def over_time_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
+    """
+    Return documents over time, duplicates in a colour of their own.
+
+    Args:
+        rows:
+            Columns ``time`` and ``until`` (the interval, in milliseconds since 1970), ``documents``, ``duplicates``.
+        words:
+            The words of the chart.
+    """
+    edges = [
+        {"type": "extent", "field": "time", "signal": "starts"},
+        {"type": "extent", "field": "until", "signal": "ends"},
     ]
-    sources = {
-        "documents": "documents.doc_count",
-        "duplicates": "duplicates.doc_count",
-        "groups": "duplicates.groups.value",
-        "without": "without_fingerprint.doc_count",
-        "ungrouped": "not_grouped.doc_count",
-    }
-    signals = [{"name": name, "update": f"{ANSWER}.{path}"} for name, path in sources.items()]
-    signals.append({"name": "big", "update": "clamp(width / 26, 14, 34)"})
-    marks = []
-    for number, (name, label, below) in enumerate(tiles):
-        place: dict[str, Any] = {"x": signal(f"width * {(number + 0.5) / len(tiles)}"), "align": value("center")}
-        limit = signal(f"width / {len(tiles)} - 6")
-        marks += [
-            text(
-                None,
-                style="guide-title",
-                text=signal(f"format({name}, ',')"),
-                y=signal("height / 2 - 4"),
-                baseline=value("alphabetic"),
-                fontSize=signal("big"),
-                limit=limit,
-                **place,
-            ),
-            text(None, text=value(label), y=signal("height / 2 + 18"), fontSize=value(13), limit=limit, **place),
-            text(None, text=signal(below), y=signal("height / 2 + 37"), fontSize=value(11), limit=limit, **place),
-        ]
-    words = "How many documents, duplicates and groups there are."
-    return frame(words, requests.numbers_request(subject), data=[], signals=signals, marks=marks)
-
-
-def over_time_chart(subject: Subject) -> dict[str, Any]:
-    """Return documents over time, duplicates in a colour of their own. The subject needs a time field."""
-    rows = [flatten("aggregations.over_time.buckets"), formula("time", "datum.bucket.key")]
-    rows.append({"type": "extent", "field": "time", "signal": "range_of_time"})
-    bars = {"name": "bars", "source": "rows", "transform": split("time")}
-    found = {"name": "found", "source": "bars", "transform": [{"type": "filter", "expr": "datum.documents > 0"}]}
-    day = 86_400_000
-    signals = [
-        {"name": "buckets", "update": "length(data('rows'))"},
-        {
-            "name": "step",
-            "update": f"buckets > 1 ? (range_of_time[1] - range_of_time[0]) / (buckets - 1) : {day}",
-        },
+    data: list[dict[str, Any]] = [
+        *rows.data,
+        {"name": "spans", "source": "rows", "transform": edges},
+        {"name": "bars", "source": "rows", "transform": split("time", words)},
+        {"name": "counted", "source": "bars", "transform": [{"type": "filter", "expr": "datum.counted > 0"}]},
     ]
     scales: list[dict[str, Any]] = [
         {
             "name": "x",
             "type": "utc",
-            "domain": signal("buckets ? [range_of_time[0], range_of_time[1] + step] : [now() - step, now()]"),
+            "domain": signal("length(data('spans')) ? [starts[0], ends[1]] : [now() - 86400000, now()]"),
             "range": "width",
         },
         {
@@ -108,66 +68,169 @@ def over_time_chart(subject: Subject) -> dict[str, Any]:
             "nice": True,
             "zero": True,
         },
-        COLOURS,
+        colours(words),
     ]
     tooltip = (
-        "{'from (UTC)': utcFormat(datum.time, '%Y-%m-%d %H:%M'), 'documents': format(datum.bucket.doc_count, ','), "
-        "'duplicates': format(datum.bucket.duplicates.doc_count, ',')}"
+        "{'from (UTC)': utcFormat(datum.time, '%Y-%m-%d %H:%M'), 'documents': format(datum.documents, ','), "
+        "'duplicates': format(datum.duplicates, ',')}"
     )
     bar = rect(
         "bars",
         x={"scale": "x", **field("time")},
-        x2={"scale": "x", **signal("datum.time + step"), "offset": -1},
+        x2={"scale": "x", **field("until"), "offset": -1},
         y={"scale": "y", **field("y0")},
         y2={"scale": "y", **field("y1")},
         fill={"scale": "colour", **field("kind")},
         tooltip=signal(tooltip),
     )
     return frame(
-        "Documents over time; duplicates have a colour of their own.",
-        requests.over_time_request(subject),
-        data=[{"name": "rows", "source": "response", "transform": rows}, bars, found],
-        signals=signals,
+        words.over_time,
+        data=data,
+        signals=rows.signals,
         scales=scales,
         axes=[
             axis("bottom", "x", labelOverlap=True, tickCount=signal("ceil(width / 90)")),
             axis("left", "y", grid=True, tickCount=5, tickMinStep=1, format=",d"),
         ],
         legends=[legend("colour")],
-        marks=[bar, empty_words("found", "documents", has_time=True)],
+        marks=[bar, empty_words("counted", rows.empty)],
     )
 
 
-def sources_chart(subject: Subject) -> dict[str, Any]:
-    """Return the share of duplicates in each source. The subject needs a source field."""
-    rows = [
-        flatten("aggregations.sources.buckets"),
-        formula("source", "toString(datum.bucket.key)"),
-        formula("duplicates", "datum.bucket.duplicates.doc_count"),
-        formula("documents", "datum.bucket.doc_count"),
-        formula("share", "datum.documents ? datum.duplicates / datum.documents : 0"),
-    ]
+def sources_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
+    """
+    Return the share of duplicates in each source.
+
+    Args:
+        rows:
+            Columns ``source``, ``documents``, ``duplicates``.
+        words:
+            The words of the chart.
+    """
+    share = formula("share", "datum.documents ? datum.duplicates / datum.documents : 0")
     scales: list[dict[str, Any]] = [
-        band("y", {"data": "rows", "field": "source"}, range_="height"),
+        band("y", {"data": "shares", "field": "source"}, range_="height"),
         # The label of a bar stands behind it.
         {"name": "x", "type": "linear", "domain": [0, 1], "range": [0, {"signal": "max(20, width - 150)"}]},
     ]
-    counts = "format(datum.duplicates, ',') + ' of ' + format(datum.documents, ',')"
-    words = f"format(datum.share, '.1%') + '  (' + {counts} + ')'"
+    counts = f"format(datum.duplicates, ',') + '{words.of}' + format(datum.documents, ',')"
+    label = f"format(datum.share, '.1%') + '  (' + {counts} + ')'"
     middle: dict[str, Any] = {"y": {"scale": "y", **field("source"), "band": 0.5}, "baseline": value("middle")}
     bar = thick("y", "source") | {"x": {"scale": "x", "value": 0}}
-    tooltip = signal(f"{{'source': datum.source, 'duplicates': {words}}}")
+    tooltip = signal(f"{{'source': datum.source, 'duplicates': {label}}}")
     marks = [
-        rect("rows", x2={"scale": "x", "value": 1}, fill=value(OTHERS), fillOpacity=value(0.25), **bar),
-        rect("rows", x2={"scale": "x", **field("share")}, fill=value(DUPLICATES), tooltip=tooltip, **bar),
-        text("rows", text=signal(words), x={"scale": "x", "value": 1, "offset": 6}, **middle),
-        empty_words("rows", "documents", has_time=bool(subject.time_field)),
+        rect("shares", x2={"scale": "x", "value": 1}, fill=value(OTHERS), fillOpacity=value(0.25), **bar),
+        rect("shares", x2={"scale": "x", **field("share")}, fill=value(DUPLICATES), tooltip=tooltip, **bar),
+        text("shares", text=signal(label), x={"scale": "x", "value": 1, "offset": 6}, **middle),
+        empty_words("shares", rows.empty),
     ]
     return frame(
-        "Share of duplicates in each source; the source with the most duplicates is first.",
-        requests.sources_request(subject),
-        data=[{"name": "rows", "source": "response", "transform": rows}],
+        words.by_source,
+        data=[*rows.data, {"name": "shares", "source": "rows", "transform": [share]}],
+        signals=rows.signals,
         scales=scales,
         axes=[axis("left", "y", labelLimit=120)],
         marks=marks,
+    )
+
+
+def sizes_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
+    """
+    Return how many groups have which size.
+
+    Args:
+        rows:
+            Columns ``label`` (a size, or a range of sizes) and ``groups``, in the order of the sizes.
+        words:
+            The words of the chart.
+    """
+    tooltip = "{'documents in the group': datum.label, 'groups': format(datum.groups, ',')}"
+    return _columns(
+        words.by_size,
+        rows,
+        key="label",
+        domain={"data": "rows", "field": "label"},
+        height="groups",
+        colour=OTHERS,
+        x_title=words.documents_in_group,
+        y_title=words.groups,
+        tooltip=tooltip,
+    )
+
+
+def distances_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
+    """
+    Return how many duplicates have which distance to their canonical.
+
+    Args:
+        rows:
+            Columns ``distance``, in bits, and ``documents``.
+        words:
+            The words of the chart.
+    """
+    extent = {"type": "extent", "field": "distance", "signal": "distances"}
+    span = {"name": "spans", "source": "rows", "transform": [extent]}
+    tooltip = "{'distance in bits': datum.distance, 'duplicates': format(datum.documents, ',')}"
+    return _columns(
+        words.by_distance,
+        Rows([*rows.data, span], rows.signals, rows.empty),
+        key="distance",
+        domain=signal("length(data('spans')) ? sequence(0, distances[1] + 1) : []"),
+        height="documents",
+        colour=DUPLICATES,
+        x_title=words.bits,
+        y_title=words.duplicates,
+        tooltip=tooltip,
+    )
+
+
+def _columns(
+    description: str,
+    rows: Rows,
+    *,
+    key: str,
+    domain: dict[str, Any],
+    height: str,
+    colour: str,
+    x_title: str,
+    y_title: str,
+    tooltip: str,
+) -> dict[str, Any]:
+    """Return a chart with one column, and its number above it, for each row of the data set ``rows``."""
+    scales: list[dict[str, Any]] = [
+        band("x", domain, range_="width"),
+        {
+            "name": "y",
+            "type": "linear",
+            "domain": {"data": "rows", "field": height},
+            "range": [{"signal": "height"}, 16],
+            "zero": True,
+        },
+    ]
+    column = rect(
+        "rows",
+        **thick("x", key),
+        y={"scale": "y", **field(height)},
+        y2={"scale": "y", "value": 0},
+        fill=value(colour),
+        tooltip=signal(tooltip),
+    )
+    number = text(
+        "rows",
+        text=signal(f"datum.{height} < 10000 ? format(datum.{height}, ',') : format(datum.{height}, '.3~s')"),
+        x={"scale": "x", **field(key), "band": 0.5},
+        y={"scale": "y", **field(height), "offset": -4},
+        align=value("center"),
+        baseline=value("bottom"),
+    )
+    return frame(
+        description,
+        data=rows.data,
+        signals=rows.signals,
+        scales=scales,
+        axes=[
+            axis("bottom", "x", title=x_title, labelOverlap=True, titlePadding=8),
+            axis("left", "y", title=y_title, grid=True, tickCount=5, tickMinStep=1, format=",d", titlePadding=8),
+        ],
+        marks=[column, number, empty_words("rows", rows.empty)],
     )

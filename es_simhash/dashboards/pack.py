@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from es_simhash.dashboards import charts, group_charts
+from es_simhash.dashboards import charts, panel_charts, rows
 from es_simhash.dashboards.lens import lens_panels
 from es_simhash.dashboards.requests import exists, missing
 from es_simhash.dashboards.saved import ALL_TIME, Panel, dashboard, filter_of, index_pattern, search, visualization
@@ -154,16 +154,18 @@ def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
 def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the panels by kind."""
     found = {
-        "numbers": _vega(subject, "numbers", "numbers", charts.numbers_chart(subject)),
-        "sizes": _vega(subject, "sizes", "sizes of groups", group_charts.sizes_chart(subject)),
-        "distances": _vega(subject, "distances", "distances", group_charts.distances_chart(subject)),
-        "largest": _vega(subject, "largest", "largest groups", group_charts.largest_groups_chart(subject)),
-        "blocks": _vega(subject, "blocks", "hot blocks", group_charts.hot_blocks_chart(subject)),
+        "numbers": _vega(subject, "numbers", "numbers", panel_charts.numbers_chart(subject)),
+        "sizes": _vega(subject, "sizes", "sizes of groups", charts.sizes_chart(rows.sizes_of(subject))),
+        "distances": _vega(subject, "distances", "distances", charts.distances_chart(rows.distances_of(subject))),
+        "largest": _vega(subject, "largest", "largest groups", panel_charts.largest_groups_chart(subject)),
+        "blocks": _vega(subject, "blocks", "hot blocks", panel_charts.hot_blocks_chart(subject)),
     }
     if subject.time_field:
-        found["time"] = _vega(subject, "time", "documents over time", charts.over_time_chart(subject))
+        found["time"] = _vega(
+            subject, "time", "documents over time", charts.over_time_chart(rows.over_time_of(subject))
+        )
     if subject.source_field:
-        found["sources"] = _vega(subject, "sources", "share by source", charts.sources_chart(subject))
+        found["sources"] = _vega(subject, "sources", "share by source", charts.sources_chart(rows.sources_of(subject)))
     for kind, title, words in (
         ("about", "what the numbers mean", about_numbers(subject)),
         ("about_group", "about the page of one group", about_group(subject)),

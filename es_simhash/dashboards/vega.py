@@ -8,15 +8,18 @@ products colour for their light and dark themes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from es_simhash.dashboards.chart_words import ChartWords
 
 __all__ = [
     "ANSWER",
-    "COLOURS",
     "DUPLICATES",
     "OTHERS",
     "axis",
     "band",
+    "colours",
     "empty_words",
     "field",
     "flatten",
@@ -38,25 +41,25 @@ OTHERS = "#5B9BD5"
 ANSWER = "data('response')[0].aggregations"
 """The answer to the search of a chart, in an expression."""
 
-# Two columns become rows, one under the other, so that a colour can stand for each.
-_KINDS = ["duplicates", "all other documents"]
-COLOURS = {"name": "colour", "type": "ordinal", "domain": _KINDS, "range": [DUPLICATES, OTHERS]}
-"""The scale of the colours of :func:`split`."""
+
+def colours(words: ChartWords) -> dict[str, Any]:
+    """Return the scale of the colours of :func:`split`."""
+    domain = [words.duplicates, words.others]
+    return {"name": "colour", "type": "ordinal", "domain": domain, "range": [DUPLICATES, OTHERS]}
 
 
 def frame(
     description: str,
-    request: dict[str, Any],
     *,
-    data: list[dict[str, Any]],
+    data: Sequence[dict[str, Any]],
     marks: list[dict[str, Any]],
-    signals: list[dict[str, Any]] | None = None,
+    signals: Sequence[dict[str, Any]] = (),
     scales: list[dict[str, Any]] | None = None,
     axes: list[dict[str, Any]] | None = None,
     legends: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """
-    Return a specification whose data set ``response`` is the answer to *request*. It fills its panel.
+    Return a specification. It fills its panel.
     """
     return {
         "$schema": "https://vega.github.io/schema/vega/v5.json",
@@ -65,8 +68,8 @@ def frame(
         "padding": 8,
         # Both products read this key. They would show "Infinite extent" above every chart without data.
         "config": {"kibana": {"hideWarnings": True}},
-        "data": [{"name": "response", "url": request}, *data],
-        "signals": signals or [],
+        "data": list(data),
+        "signals": list(signals),
         "scales": scales or [],
         "axes": axes or [],
         "legends": legends or [],
@@ -99,14 +102,17 @@ def flatten(path: str) -> dict[str, Any]:
     return {"type": "flatten", "fields": [path], "as": ["bucket"]}
 
 
-def split(group_by: str) -> list[dict[str, Any]]:
-    """Return the transforms that stack duplicates and all other documents of each bucket; the column is ``kind``."""
+def split(group_by: str, words: ChartWords) -> list[dict[str, Any]]:
+    """
+    Return the transforms that make two rows of one, stacked: its duplicates and its other documents.
+
+    The number is the column ``counted``, what it counts ``kind``, so that a colour can stand for each.
+    """
     return [
-        formula("duplicates", "datum.bucket.duplicates.doc_count"),
-        formula("others", "datum.bucket.doc_count - datum.bucket.duplicates.doc_count"),
-        {"type": "fold", "fields": ["duplicates", "others"], "as": ["column", "documents"]},
-        formula("kind", f"datum.column === 'duplicates' ? '{_KINDS[0]}' : '{_KINDS[1]}'"),
-        {"type": "stack", "groupby": [group_by], "field": "documents", "sort": {"field": "column"}},
+        formula("others", "datum.documents - datum.duplicates"),
+        {"type": "fold", "fields": ["duplicates", "others"], "as": ["column", "counted"]},
+        formula("kind", f"datum.column === 'duplicates' ? '{words.duplicates}' : '{words.others}'"),
+        {"type": "stack", "groupby": [group_by], "field": "counted", "sort": {"field": "column"}},
     ]
 
 
@@ -143,9 +149,8 @@ def text(data: str | None, *, style: str = "guide-label", **encoding: Any) -> di
     return mark | ({"from": {"data": data}} if data else {})
 
 
-def empty_words(rows: str, what: str, *, has_time: bool) -> dict[str, Any]:
-    """Return a text in the middle of the chart that is seen while the data set *rows*, which shows *what*, is empty."""
-    words = f"No {what} for these filters{' and this range of time' if has_time else ''}"
+def empty_words(rows: str, words: str) -> dict[str, Any]:
+    """Return *words* in the middle of the chart that are seen while the data set *rows* is empty."""
     return text(
         None,
         style="guide-title",

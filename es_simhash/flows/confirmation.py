@@ -209,7 +209,8 @@ def _question(context: Context, index: Index, settings: IndexSettings, after_sec
     """Return the request for the part of the mappings that concerns us; ``None`` where there is nothing to confirm."""
     if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
         return None
-    parts = f"*.mappings._meta.{META_KEY}", f"*.mappings.properties.{context.prefix}"
+    settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
+    parts = (f"*.mappings.{each}" for each in settings_and_fields)
     return Call("get_mapping", {"index": ",".join(local_names(index)), "filter_path": ",".join(parts)})
 
 

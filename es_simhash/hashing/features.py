@@ -22,7 +22,7 @@ from es_simhash.hashing.scripts import UNSPACED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["ONE", "caller_features", "repeat_weight", "split_words", "word_extractor"]
+__all__ = ["ONE", "caller_features", "repeat_weight", "word_extractor"]
 
 ONE = 1 << 20
 """The weight 1 as a fixed-point integer."""
@@ -33,22 +33,8 @@ _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _WORD = re.compile(f"[{_UNSPACED}]|[^ {_UNSPACED}]+")
 
 
-def split_words(text: str) -> Iterator[str]:
-    """
-    Return an iterator over the words of *text*: runs of word characters, case folded.
-
-    In scripts without spaces every character is a word.
-
-    Normalisation and what a word character is are those of ``characters.py``.
-
-    Examples:
-        >>> list(split_words("Don't panic: 北京 ok"))
-        ['don', 't', 'panic', '北', '京', 'ok']
-    """
-    return _words(normalise_text(text))
-
-
 def _words(normal: str) -> Iterator[str]:
+    """Yield the words of a normalised text; in scripts without spaces every character is a word."""
     return (match[0] for match in _WORD.finditer(normal))
 
 

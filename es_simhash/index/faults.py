@@ -11,19 +11,32 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from es_simhash.errors import MappingError
-from es_simhash.index.fields import DEFAULT_PREFIX
+from es_simhash.index.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.index.mapping import FIELD_TYPES, NEEDED_FIELDS
 
-__all__ = ["Fault", "FaultKind", "find_faults", "find_source_faults", "mapping_error", "refuse_updates"]
+__all__ = [
+    "Fault",
+    "FaultKind",
+    "find_faults",
+    "find_group_faults",
+    "find_source_faults",
+    "is_disabled",
+    "mapping_error",
+    "refuse_other_use",
+    "refuse_updates",
+]
 
 FaultKind = Literal[
+    "not_parsed",
     "not_mapped",
     "wrong_type",
     "not_an_object",
     "not_indexed",
     "no_doc_values",
     "normalizer",
+    "null_value",
     "values_dropped",
+    "runtime_field",
     "no_scheme",
     "bad_record",
     "other_scheme",
@@ -38,8 +51,15 @@ FaultKind = Literal[
     "several_markers",
 ]
 
+# Groups are named by ids, which have at most so many bytes.
+LONGEST_ID = 512
+
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
 _SENTENCES: dict[FaultKind, tuple[str, str]] = {
+    "not_parsed": (
+        "the whole mapping is not enabled, so no search finds a document by a field",
+        'create a new index without "enabled": false, and index the documents there',
+    ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
         "add it with put_mapping, and backfill the existing documents",
@@ -61,6 +81,14 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "values_dropped": (
         "field {field!r} ignores values above {found} characters",
         "create a new index, or use another prefix",
+    ),
+    "null_value": (
+        "field {field!r} has {found!r} where a document has null",
+        "create a new index, or use another prefix",
+    ),
+    "runtime_field": (
+        "field {field!r} is also a runtime field, whose values searches read in place of the indexed ones",
+        "remove the runtime field from the mapping",
     ),
     "no_scheme": ("the mapping records no scheme", "add it with put_mapping"),
     "bad_record": ("{found}", "write the record again with put_mapping"),
@@ -158,6 +186,9 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
     """
     Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none.
     """
+    # The server keeps such documents whole, and indexes none of their fields: each search finds nothing, and says so.
+    if is_disabled(mapping):
+        return [Fault("not_parsed")]
     ours = (mapping.get("properties") or {}).get(prefix)
     if ours is None:
         return [Fault("not_mapped", prefix, wanted="object")]
@@ -165,7 +196,7 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
     if not isinstance(properties, Mapping):
         return [Fault("wrong_type", prefix, str(ours.get("type", "something else")), "object")]
     # The blocks of a nested object, or of one that is not parsed, match no query on the document.
-    if ours.get("enabled") is False:
+    if is_disabled(ours):
         return [Fault("not_an_object", prefix, "not enabled")]
     if ours.get("type", "object") != "object":
         return [Fault("not_an_object", prefix, f"mapped as {ours['type']!r}")]
@@ -176,7 +207,36 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
             faults += _judge_field(name, full, properties[name])
         elif name in NEEDED_FIELDS:
             faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
+        if full in (mapping.get("runtime") or {}):
+            faults.append(Fault("runtime_field", full))
     return faults
+
+
+def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
+    """
+    Return what prevents groups in an index whose *mapping* has no fault that prevents lookups; empty if nothing does.
+    """
+    properties = mapping["properties"][prefix]["properties"]
+    faults = []
+    for name in GROUPED:
+        full, found = f"{prefix}.{name}", properties.get(name)
+        longest = None if found is None else found.get("ignore_above")
+        if found is None:
+            faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
+        elif found.get("doc_values") is False:
+            faults.append(Fault("no_doc_values", full))
+        elif found.get("index") is False:
+            faults.append(Fault("not_indexed", full))
+        elif longest is not None and int(longest) < LONGEST_ID:
+            faults.append(Fault("values_dropped", full, str(longest)))
+    return faults
+
+
+def is_disabled(node: Mapping[str, Any]) -> bool:
+    """
+    Return whether a mapping, or an object in it, has ``enabled: false``: a server then indexes no field of it.
+    """
+    return node.get("enabled") in (False, "false")
 
 
 def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
@@ -190,6 +250,9 @@ def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
         return [Fault("no_doc_values", full)]
     if found.get("normalizer") is not None:
         return [Fault("normalizer", full, str(found["normalizer"]))]
+    # Our fields are null where they do not apply.
+    if found.get("null_value") is not None:
+        return [Fault("null_value", full, str(found["null_value"]))]
     # The length of these values is known; a server drops longer ones without a word.
     longest = found.get("ignore_above")
     if name in NEEDED_FIELDS and longest is not None and int(longest) < (16 if name == "fingerprint" else 4):
@@ -216,6 +279,18 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
 def _names(source: Mapping[str, Any], key: str) -> list[str]:
     found = source.get(key) or []
     return [found] if isinstance(found, str) else list(map(str, found))
+
+
+def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
+    """
+    Refuse to add our fields to the index *name* if its *mapping* has something else below *prefix*, or hides them.
+
+    Raises:
+        MappingError: If it does.
+    """
+    faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
+    if faults:
+        raise mapping_error(name, faults)
 
 
 def refuse_updates(mappings: Mapping[str, Mapping[str, Any]]) -> None:

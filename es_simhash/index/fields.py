@@ -14,7 +14,16 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import block_terms, to_hex
 
-__all__ = ["DEFAULT_PREFIX", "GROUPED", "OWNED", "Fields", "fingerprint_fields", "group_fields", "without_fingerprint"]
+__all__ = [
+    "DEFAULT_PREFIX",
+    "GROUPED",
+    "OWNED",
+    "Fields",
+    "fingerprint_fields",
+    "group_fields",
+    "to_signed",
+    "without_fingerprint",
+]
 
 DEFAULT_PREFIX = "simhash"
 
@@ -123,9 +132,15 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
     fields: dict[str, Any] = {"fingerprint": to_hex(fingerprint)}
     fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
     if value:
-        # Elasticsearch's long is signed: the upper half of the range becomes negative.
-        fields["value"] = str(fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint)
+        fields["value"] = str(to_signed(fingerprint))
     return {prefix: fields}
+
+
+def to_signed(fingerprint: int) -> int:
+    """
+    Return the number that the field ``value`` has: a ``long`` is signed, so the upper half of the range is negative.
+    """
+    return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
 
 
 GROUPED = ("group", "duplicate_of", "distance", "at")

@@ -13,7 +13,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.index.explain_plan import plan_lookup
-from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.index.plan import (
     DEFAULT_MAX_DISTANCE,
     LOOKUP_BY_ID_DISTANCE,
@@ -25,6 +25,7 @@ from es_simhash.index.plan import (
 from es_simhash.index.plan_radii import neighbour_count
 
 __all__ = [
+    "DISTANCE",
     "build_body",
     "build_query",
     "build_query_of",
@@ -120,8 +121,11 @@ def _parts(terms: list[str], size: int) -> list[list[str]]:
     return [terms[start : start + size] for start in range(0, len(terms), size)]
 
 
+DISTANCE = "Long.bitCount(doc[params.field].value ^ params.wanted)"
+"""The distance in bits, in Painless, of a document that has one value in the field of the signed fingerprint."""
+
 # A document without simhash.value, or with several values, passes: the client's rescore decides about it.
-_NEAR_ONE = "doc[params.field].size() != 1 || Long.bitCount(doc[params.field].value ^ params.wanted) <= params.most"
+_NEAR_ONE = f"doc[params.field].size() != 1 || {DISTANCE} <= params.most"
 _NEAR_SOME = (
     "if (doc[params.field].size() != 1) { return true; } long held = doc[params.field].value; int most = params.most; "
     "for (def each : params.wanted) { if (Long.bitCount(held ^ (long) each) <= most) { return true; } } return false;"
@@ -129,7 +133,7 @@ _NEAR_SOME = (
 
 
 def _distance_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
-    signed = [each - (1 << 64) if each >> 63 else each for each in fingerprints]
+    signed = [to_signed(each) for each in fingerprints]
     one = len(signed) == 1
     parameters = {"field": fields.value, "wanted": signed[0] if one else signed, "most": plan.max_distance}
     script = {"lang": "painless", "source": _NEAR_ONE if one else _NEAR_SOME, "params": parameters}

@@ -11,38 +11,52 @@ from collections.abc import Iterator, Mapping
 from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-__all__ = ["join_members", "split_items", "split_members"]
+__all__ = ["end_of_value", "join_members", "split_items", "split_members"]
 
 # The values are thrown away, so no number is converted; a conversion would refuse very long numbers.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
 
 
-def split_members(text: str, at: int = 0) -> dict[str, str]:
+def split_members(text: str) -> dict[str, str]:
     r"""
-    Return the text of each value of the JSON object that stands in *text* at the position *at*.
+    Return the text of each value of the JSON object *text*.
 
     Of a key that stands there twice, the last value is returned, as by JSON libraries.
 
     Raises:
-        ValueError: If there is no such object.
+        ValueError: If it is not an object.
 
     Examples:
         >>> split_members('{"a": 1.10, "b": {"c": [1, 2]}}')
         {'a': '1.10', 'b': '{"c": [1, 2]}'}
     """
     members: dict[str, str] = {}
-    at = _expect(text, at, "{")
+    at = _expect(text, 0, "{")
     if text[at : at + 1] == "}":
         return members
     while True:
         key, at = scanstring(text, _expect(text, at, '"', skip=False), False)
         at = _expect(text, at, ":")
-        _, end = _SKIP.raw_decode(text, at)
+        end = end_of_value(text, at)
         members[key] = text[at:end]
         at = _skip_space(text, end)
         if text[at : at + 1] == "}":
             return members
         at = _expect(text, at, ",")
+
+
+def end_of_value(text: str, at: int) -> int:
+    """
+    Return where the JSON value ends that begins at the position *at*.
+
+    Raises:
+        ValueError: If there is none.
+
+    Examples:
+        >>> end_of_value('[{"a": 1.10}, 2]', 1)
+        12
+    """
+    return _SKIP.raw_decode(text, at)[1]
 
 
 def split_items(text: str) -> Iterator[str]:
@@ -60,7 +74,7 @@ def split_items(text: str) -> Iterator[str]:
     if text[at : at + 1] == "]":
         return
     while True:
-        _, end = _SKIP.raw_decode(text, at)
+        end = end_of_value(text, at)
         yield text[at:end]
         at = _skip_space(text, end)
         if text[at : at + 1] == "]":

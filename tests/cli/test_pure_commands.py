@@ -9,10 +9,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import fingerprint, from_hex, get_scheme, hamming_distance, to_hex
+from es_simhash import build_esql, build_query_bar, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
 from es_simhash.index.explain_plan import explain_plan, plan_lookup
 from es_simhash.index.mapping import build_mapping
+from es_simhash.index.paste.distance_field import distance_source
 from es_simhash.index.plan import Limits
 from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.query import build_query, build_query_of
@@ -210,6 +211,35 @@ def test_query_prints_as_many_plans_as_asked_for(run):
     assert run("query", "--fingerprint", "00000000000000ff", "--plans", "3").exit_code == 2
 
 
+PRINT = "00000000000000ff"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["--esql", "--index", "a,b", "-d", "8"], build_esql("a,b", 255, max_distance=8)),
+        (["--esql", "--size", "5", "--exclude-id", "x"], build_esql("my-index", 255, size=5, exclude_ids=["x"])),
+        (["--esql", "--one-per-group"], build_esql("my-index", 255, one_per_group=True)),
+        (["--kql", "--prefix", "h"], build_query_bar("kql", fingerprint=255, prefix="h")),
+        (["--lucene", "-d", "9"], build_query_bar("lucene", fingerprint=255, max_distance=9)),
+        (["--runtime-field"], distance_source("runtime", 255)),
+        (["--script-field"], distance_source("script", 255)),
+    ],
+)
+def test_text_to_paste_is_the_librarys(run, arguments, wanted):
+    """And nothing else is on stdout: one line break ends it."""
+    assert run("query", "--fingerprint", PRINT, *arguments).stdout == f"{wanted}\n"
+
+
+def test_esql_as_a_request_takes_a_filter(run):
+    """The text and the filter are two parts of the body."""
+    done = run("query", "--fingerprint", PRINT, "--esql", "--console", "--filter", '{"term": {"lang": "en"}}')
+    request, body = done.stdout.split("\n", 1)
+    assert request == "POST /_query"
+    wanted = {"bool": {"filter": [{"term": {"lang": "en"}}]}}
+    assert json.loads(body) == {"query": build_esql("my-index", 255), "filter": wanted}
+
+
 def test_a_query_for_nothing_is_one_line(run):
     """A text without features can have no near-duplicates, so there is no query."""
     assert "has no features" in failed(run("query", "..."))
@@ -234,6 +264,17 @@ def test_a_query_for_nothing_is_one_line(run):
         ["query", "a", "--filter", "3"],
         ["query", "a", "-d", "-1"],
         ["query", "a", "--console", "--json"],
+        ["query", "a", "--esql", "--json"],
+        ["query", "a", "--esql", "--kql"],
+        ["query", "a", "--esql", "--filter", "{}"],
+        ["query", "a", "--esql", "--plans", "2", "--console"],
+        ["query", "a", "--one-per-group"],
+        ["query", "a", "--kql", "--console"],
+        ["query", "a", "--lucene", "--exclude-id", "1"],
+        ["query", "--group", "a"],
+        ["query", "--only", "duplicates", "--esql"],
+        ["query", "--only", "all", "--kql"],
+        ["query", "--only", "duplicates", "--group", "a", "--kql"],
         ["find", "index"],
         ["find", "index", "text", "--id", "1"],
         ["find", "index", "text", "--text-field", "body"],

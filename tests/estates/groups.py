@@ -119,5 +119,7 @@ class Groups(Base):
         for each in seen:
             if each.ours.get("group") in names:
                 wanted[each.ours["group"]][each.place.index, each.place.id] += 1
+        # The canonical of a duplicate may be in another index; a group has two documents or more.
+        wanted = {name: members for name, members in wanted.items() if members.total() > 1}
         told = {each.id: Counter((member.index, member.id) for member in each.members) for each in found}
         assert told == wanted

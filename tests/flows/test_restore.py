@@ -11,7 +11,7 @@ from es_simhash.flows.removal.restore import restore
 from es_simhash.hashing import fingerprint
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.mapping import build_mapping
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
 from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out
 from tests.flows.fake_server import INDEX, FakeServer

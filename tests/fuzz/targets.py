@@ -24,7 +24,8 @@ from es_simhash.hashing.listing import list_features
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.index.faults import find_faults
 from es_simhash.index.meta import IndexSettings, build_settings, read_settings
-from es_simhash.removal.archive import ArchiveWriter, read_archive
+from es_simhash.removal.archive import read_archive
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.plan_file import PlanWriter, read_plan
 from es_simhash.removal.records import Archived, PlanHeader, PlannedDocument, PlannedRemoval
 

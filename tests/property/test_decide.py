@@ -120,3 +120,18 @@ def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, ma
         nearest = min((hamming_distance(value, other) for other in left), default=None)
         found = list(decider.in_flight.find(value, max_distance))
         assert bool(found) == (nearest is not None and nearest <= max_distance)
+
+
+@given(related_fingerprints(20), st.integers(0, 12), st.sampled_from(["star", "connected"]))
+def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
+    """By a clock that stands still, and whatever moment a document in the index has: also one in the future."""
+    decider = Decider(Grouping(rule, max_distance), "replace")
+    shown = ExistingDocument("old", 0, "old", at=50)
+    moments = {"old": 50}
+    for place, value in enumerate(values):
+        id_ = str(place % 7)  # some documents are written again
+        decision = decider.decide(Draft(place, id_, value), [shown], now=10)
+        assert decision.at > moments.get(id_, 0)
+        assert all(decision.at > moments[each.id] for each in decision.replaced)
+        moments[id_] = decision.at
+        assert decision.at >= 10

@@ -47,6 +47,39 @@ def test_an_index_that_exists_is_not_created_again(index, simhash):
         simhash.create_index(index)
 
 
+def test_an_index_that_parses_no_document_is_refused(server, index, simhash):
+    """With or without our fields: searches there find nothing, and say that they are complete."""
+    plain, document = f"{index}-plain", {"_id": "a", "body": TEXT}
+    server.request("PUT", f"/{index}", {"mappings": build_mapping(text_field="body") | {"enabled": False}})
+    server.request("PUT", f"/{plain}", {"mappings": {"enabled": False}})
+    for call in (
+        lambda: simhash.find_near_dups(index, TEXT),
+        lambda: list(simhash.ingest(index, [document])),
+        lambda: list(simhash.backfill(index)),
+        lambda: simhash.reconcile(index),
+        lambda: simhash.put_mapping(plain),
+        lambda: list(simhash.backfill(plain, text_field="body")),
+        lambda: list(simhash.backfill(f"{index}*", text_field="body")),
+        lambda: simhash.create_index(f"{index}-new", mappings={"enabled": False}),
+    ):
+        with pytest.raises(MappingError, match="the whole mapping is not enabled"):
+            call()
+    [report] = simhash.check(index)
+    assert (report.ready, [each.kind for each in report.faults]) == (False, ["not_parsed"])
+
+
+def test_an_index_replaced_by_one_that_parses_no_document_is_noticed(server, index, simhash):
+    """By a client that knows the settings of the former."""
+    mapping = build_mapping(text_field="body")
+    del mapping["properties"]["simhash"]["properties"][marker_name(read_settings(mapping))]
+    server.request("PUT", f"/{index}", {"mappings": mapping})
+    assert list(simhash.find_near_dups(index, TEXT)) == []
+    server.request("DELETE", f"/{index}")
+    server.request("PUT", f"/{index}", {"mappings": mapping | {"enabled": False}})
+    with pytest.raises(MappingError, match="the whole mapping is not enabled"):
+        simhash.find_near_dups(index, TEXT)
+
+
 def test_put_mapping_prepares_an_index_that_exists(server, index, simhash):
     """Their fields and ``_meta`` stay; saying less the second time takes nothing back."""
     server.request(

@@ -56,6 +56,8 @@ def test_what_reads_everything_is_an_error(partial, simhash, call):
     for reading in (simhash.pairs, simhash.groups):
         with pytest.raises(IncompleteSearchError):
             list(call(reading(partial)))
+    with pytest.raises(IncompleteSearchError):
+        simhash.stats(partial)
     good, red = call(simhash.check(partial))
     assert good.ready
     assert not red.ready

@@ -37,6 +37,7 @@ USES = {
     "doctor": ("grouped", "doctor INDEX"),
     "tune": ("grouped", "tune INDEX"),
     "groups": ("grouped", "groups INDEX"),
+    "stats": ("grouped", "stats INDEX"),
     "pairs": ("grouped", "pairs INDEX"),
     "dedupe": ("grouped", "dedupe INDEX"),
     "dedupe --yes": ("grouped", "dedupe INDEX --yes"),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from es_simhash.index.grouping.content import Content, Unread, compare_contents, cut_together
-from es_simhash.index.grouping.dates import milliseconds_of
+from es_simhash.index.grouping.dates import milliseconds_of, to_moment
 from es_simhash.index.grouping.read_content import make_reader
 from es_simhash.index.grouping.rule import Grouping
 
@@ -160,3 +160,14 @@ def test_texts_are_cut_together_as_each_alone():
     cut_together(contents)
     assert [each.pending_text for each in contents] == [None] * 5
     assert [each.shingles().tolist() for each in contents] == alone
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 999, DAY, 1_800_000_000_123])
+def test_a_moment_is_read_as_it_was_written(milliseconds):
+    """To the millisecond, as a server reads it."""
+    assert milliseconds_of(to_moment(milliseconds)) == milliseconds
+
+
+def test_a_moment_has_four_digits_of_the_year():
+    """Later ones are the last of these, so that a document of a wrong clock can be replaced."""
+    assert to_moment(10**18) == "9999-12-31T23:59:59.999Z"

@@ -17,7 +17,7 @@ from es_simhash import (
     get_scheme,
     schemes,
 )
-from es_simhash.index.faults import Fault, FaultKind, find_faults, mapping_error
+from es_simhash.index.faults import Fault, FaultKind, find_faults, find_group_faults, mapping_error
 from es_simhash.index.meta import META_KEY, check_text_fields, merge_meta, read_settings
 
 SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
@@ -55,6 +55,8 @@ def test_our_own_mapping_has_no_fault():
         ({"fingerprint": {"doc_values": False}}, Fault("no_doc_values", "simhash.fingerprint")),
         ({"fingerprint": {"ignore_above": "15"}}, Fault("values_dropped", "simhash.fingerprint", "15")),
         ({"value": {"type": "float"}}, Fault("wrong_type", "simhash.value", "float", "long")),
+        ({"block3": {"null_value": "0000"}}, Fault("null_value", "simhash.block3", "0000")),
+        ({"duplicate_of": {"null_value": "none"}}, Fault("null_value", "simhash.duplicate_of", "none")),
     ],
 )
 def test_a_field_that_would_lose_documents_is_a_fault(changes, fault):
@@ -64,7 +66,36 @@ def test_a_field_that_would_lose_documents_is_a_fault(changes, fault):
     assert fault.found in str(fault)
 
 
-@pytest.mark.parametrize("change", [{"type": "nested"}, {"enabled": False}])
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"at": None}, Fault("not_mapped", "simhash.at", wanted="date")),
+        ({"distance": {"doc_values": False}}, Fault("no_doc_values", "simhash.distance")),
+        ({"group": {"index": False}}, Fault("not_indexed", "simhash.group")),
+        ({"duplicate_of": {"ignore_above": 256}}, Fault("values_dropped", "simhash.duplicate_of", "256")),
+    ],
+)
+def test_a_field_that_would_lose_groups_prevents_no_lookup(changes, fault):
+    """Blocks need no doc values; group fields are read by them, searched, and as long as an id."""
+    mapping = ours(block0={"doc_values": False}, group={"ignore_above": 512})
+    assert find_group_faults(mapping) == []
+    assert find_faults(ours(mapping, **changes)) == []
+    assert find_group_faults(ours(mapping, **changes)) == [fault]
+
+
+@pytest.mark.parametrize("mapping", [{}, {"properties": {"body": {"type": "text"}}}, ours()])
+def test_a_mapping_that_indexes_nothing_is_one_fault(mapping):
+    """Whatever it maps: nothing of it can be searched, and no other prefix helps."""
+    assert find_faults(mapping | {"enabled": False}) == [Fault("not_parsed")]
+
+
+def test_a_runtime_field_in_place_of_ours_is_a_fault():
+    """Elasticsearch searches it, and not what is indexed."""
+    runtime = {"simhash.block1": {"type": "keyword"}, "simhash.other": {"type": "keyword"}}
+    assert find_faults(ours() | {"runtime": runtime}) == [Fault("runtime_field", "simhash.block1")]
+
+
+@pytest.mark.parametrize("change", [{"type": "nested"}, {"type": "flattened"}, {"enabled": False}])
 def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change):
     """Every lookup would answer that there is nothing."""
     mapping = ours()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.guards import Guards, Share
 from es_simhash.removal.outputs import refuse_archive_name, refuse_output
 from es_simhash.removal.plan_file import PlanWriter, read_plan

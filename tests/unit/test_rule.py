@@ -3,6 +3,7 @@
 import pytest
 
 from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.flows.grouping.settings import find_field
 from es_simhash.hashing import get_scheme
 from es_simhash.index.grouping.order import OrderKey, check_order, parse_key
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
@@ -13,6 +14,16 @@ DAY = 86_400_000
 FULL = Grouping(
     "connected", 8, ("source:x>y>*", "published", "-views", "longest"), 0.9, "source", Within("at", 7 * DAY)
 )
+
+
+def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
+    """So that nobody groups by values which no document seems to have."""
+    below = {"properties": {"source": {"type": "keyword", "fields": {"raw": {"type": "keyword"}}}}}
+    mapping = {"properties": {"open": below, "nested": {"type": "nested", **below}, "off": {"enabled": False, **below}}}
+    types = [find_field(mapping, f"{name}.source").get("type") for name in ("open", "nested", "off", "none")]
+    assert types == ["keyword", "nested", "object", None]
+    assert find_field(mapping, "open.source.raw") == {"type": "keyword"}
+    assert find_field({**mapping, "enabled": False}, "open.source")["type"] == "object"
 
 
 def settings(grouping=None, *, text_fields=("body",), scheme="shingles-2", max_distance=None):

@@ -38,8 +38,8 @@ EXAMPLES = [
 
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
-@click.option("--time-field", metavar="FIELD", help="Date field of the documents, for the choice of time.")
-@click.option("--source-field", metavar="FIELD", help="Keyword field that says where a document comes from.")
+@options.time_field
+@options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Field whose text is shown.")
 @click.option(
     "--product",

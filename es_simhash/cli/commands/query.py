@@ -1,5 +1,5 @@
 """
-``es-simhash query``: the search that finds the candidates, to read or to paste.
+``es-simhash query``: the search that finds the candidates, to read or to paste, and what it is in other languages.
 """
 
 from __future__ import annotations
@@ -13,21 +13,28 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import FINGERPRINT, Target
 from es_simhash.cli.output import note, print_json, print_text, to_json, visible
+from es_simhash.cli.pasted import FORMS, SELECTIONS, check_form, esql_text, field_kind, query_bar_text, script_text
 from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.explain_plan import explain_plan
+from es_simhash.index.paste.distance_field import with_distances
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LOOKUP_BY_ID_DISTANCE, Limits
 from es_simhash.index.plan_cost import IndexStats, PlanEstimate
 from es_simhash.index.query import build_query, build_query_of
 
 _SOME_DOCUMENTS = 1_000_000
+_PAGE = 1_000
 
 EXAMPLES = [
     'es-simhash query "the quick brown fox" --max-distance 8',
     "es-simhash query --fingerprint 0123456789abcdef --console --index news",
     "es-simhash query --id 4711 --console --index news",
     "es-simhash query --fingerprint 0123456789abcdef --max-distance 10 --plans 3 --no-scripts --console",
+    'es-simhash query "the quick brown fox" --esql --index news',
+    "es-simhash query --kql --group 4711",
+    "es-simhash query --lucene --only duplicates",
+    'es-simhash query "the quick brown fox" --runtime-field',
     "es-simhash query - <a.txt | curl -sXPOST localhost:9200/news/_search -Hcontent-type:application/json -d@-",
 ]
 
@@ -37,14 +44,14 @@ EXAMPLES = [
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @options.text_file
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of --index.")
+@click.option("--group", metavar="NAME", help="Show this group; its name is the id of its canonical. For a query bar.")
+@click.option("--only", type=click.Choice(SELECTIONS), help="Show these documents. For a query bar: --kql or --lucene.")
 @options.max_distance
 @click.option(
     "--size",
     type=click.IntRange(1, 10_000),
-    default=1_000,
-    show_default=True,
     metavar="N",
-    help="Largest number of candidates in the answer.",
+    help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000.",
 )
 @options.filter_query
 @click.option("--exclude-id", "exclude_ids", metavar="ID", multiple=True, help="Leave this document out. Repeatable.")
@@ -66,12 +73,20 @@ EXAMPLES = [
     help="Print the N cheapest lookup plans, the cheapest first.",
 )
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
+@click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.3 and later.")
+@click.option("--one-per-group", is_flag=True, help="ES|QL: the nearest document of each group. 9.4 and later.")
+@click.option("--kql", is_flag=True, help="Print text for the query bar: KQL in Kibana, DQL in Dashboards.")
+@click.option("--lucene", is_flag=True, help="Print text for the query bar, where Lucene is its language.")
+@click.option("--runtime-field", is_flag=True, help="Print the script of a runtime field with the distance. Kibana.")
+@click.option(
+    "--script-field", is_flag=True, help="Print the script of a scripted field with the distance. Dashboards."
+)
 @click.option(
     "--index",
     metavar="NAME",
     default="my-index",
     show_default=True,
-    help="Name of the index in the Dev Tools text, and of the index that --id is about.",
+    help="Name of the index in Dev Tools text and ES|QL, and of the index that --id is about.",
 )
 @options.scheme
 @options.target
@@ -81,8 +96,10 @@ def command(
     fingerprint: int | None,
     file: str | None,
     document_id: str | None,
+    group: str | None,
+    only: Any,
     max_distance: int | None,
-    size: int,
+    size: int | None,
     filter_query: Any,
     exclude_ids: tuple[str, ...],
     documents: int,
@@ -92,7 +109,9 @@ def command(
     *,
     scripts: bool,
     console: bool,
+    one_per_group: bool,
     as_json: bool,
+    **flags: bool,
 ) -> None:
     """
     Print the search for a text, a fingerprint or a document, for either product.
@@ -100,45 +119,72 @@ def command(
     If the lookup plan ends in "+ script", the hits are the near-duplicates. Otherwise the hits are candidates: a
     candidate is a near-duplicate if its fingerprint (in fields) is within --max-distance bits, which es-simhash
     distance computes. The scheme must be the one of the index; es-simhash check prints it. The command needs a server
-    only for --id with a --max-distance above 3; up to 3 the search reads the block terms of the stored document.
+    only for --id with a --max-distance above 3, or with an option below.
+
+    Stdout has nothing but the text to paste; remarks go to stderr. --esql prints the lookup in ES|QL. --kql and
+    --lucene print text for a query bar: the candidates of the text, or a --group, or --only some kind of documents.
+    --runtime-field and --script-field print the script of a field that shows the distance to the text; with --console
+    they add that field to the search, and --script-field then works on both products.
     """
-    if sum(given is not None for given in (text, fingerprint, file, document_id)) != 1:
-        raise click.UsageError("pass exactly one of TEXT, --file, --fingerprint and --id")
-    if console and as_json:
-        raise click.UsageError("pass --console or --json, not both")
+    subjects = (text, fingerprint, file, document_id, group, only)
+    if sum(given is not None for given in subjects) != 1:
+        raise click.UsageError("pass exactly one of TEXT, --file, --fingerprint, --id, --group and --only")
+    form: Any = check_form(
+        [name for name in FORMS if flags[name]],
+        console=console,
+        as_json=as_json,
+        filter_query=filter_query,
+        exclude_ids=exclude_ids,
+        one_per_group=one_per_group,
+        plans=plans,
+        is_selection=group is not None or only is not None,
+    )
     if plans > 1 and not console:
         raise click.UsageError("--plans needs --console: without it the output is one search")
     distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
+    if form in ("kql", "lucene") and (group is not None or only is not None):
+        print_text(query_bar_text(form, group=group, only=only, prefix=target.prefix))
+        return
     arguments: dict[str, Any] = {
         "max_distance": distance,
         "filter": filter_query,
         "exclude_ids": exclude_ids,
         "prefix": target.prefix,
-        "size": size,
+        "size": size or _PAGE,
     }
-    if document_id is not None and distance <= LOOKUP_BY_ID_DISTANCE and plans == 1:
+    if document_id is not None and form is None and distance <= LOOKUP_BY_ID_DISTANCE and plans == 1:
         what = f"document {to_json(document_id)}, max_distance {distance}, terms lookup"
-        searches = [(what, build_query_of(document_id, index=index, **arguments))]
+        _print_search(what, build_query_of(document_id, index=index, **arguments), index, console, as_json)
+        return
+    if document_id is not None:
+        with connect(target, index) as connection:
+            fingerprint = connection.simhash.get_fingerprint(index, document_id)
+    elif fingerprint is None:
+        fingerprint = _fingerprint(read_text_argument(text, file), target.scheme)
+    shared: dict[str, Any] = {"max_distance": distance, "documents": documents, "prefix": target.prefix}
+    if form == "esql":
+        more = {"exclude_ids": exclude_ids, "one_per_group": one_per_group, "size": size, "filter_query": filter_query}
+        print_text(esql_text(index, fingerprint, console=console, **more, **shared))
+    elif form in ("kql", "lucene"):
+        print_text(query_bar_text(form, group=None, only=None, fingerprint=fingerprint, **shared))
+    elif form is not None and not console:
+        print_text(script_text(form, fingerprint, prefix=target.prefix))
     else:
-        if document_id is not None:
-            with connect(target, index) as connection:
-                fingerprint = connection.simhash.get_fingerprint(index, document_id)
-        elif fingerprint is None:
-            fingerprint = _fingerprint(read_text_argument(text, file), target.scheme)
         estimates = explain_plan(distance, stats=IndexStats(documents=documents), limits=Limits(scripts=scripts))
-        searches = [
-            (
-                f"fingerprint {to_hex(fingerprint)}, max_distance {distance}, {_describe(each)}",
-                build_query(fingerprint, plan=each.plan, **arguments),
-            )
-            for each in estimates[:plans]
-        ]
-    for what, body in searches:
-        if console:
-            print_text(f"# {what}\nGET {visible(index)}/_search\n{to_json(body, indent=2)}")
-        else:
-            note(what)
-            print_json(body, indent=None if as_json else 2)
+        for each in estimates[:plans]:
+            body = build_query(fingerprint, plan=each.plan, **arguments)
+            if form is not None:
+                body = with_distances(body, field_kind(form), fingerprint, prefix=target.prefix)
+            what = f"fingerprint {to_hex(fingerprint)}, max_distance {distance}, {_describe(each)}"
+            _print_search(what, body, index, console, as_json)
+
+
+def _print_search(what: str, body: Any, index: str, console: bool, as_json: bool) -> None:  # noqa: FBT001
+    if console:
+        print_text(f"# {what}\nGET {visible(index)}/_search\n{to_json(body, indent=2)}")
+    else:
+        note(what)
+        print_json(body, indent=None if as_json else 2)
 
 
 def _fingerprint(text: str, scheme: Scheme | str | None) -> int:

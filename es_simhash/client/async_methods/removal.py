@@ -68,16 +68,8 @@ class AsyncRemovalMethods(AsyncBase):
                 Smallest shingle Jaccard similarity of a duplicate to its canonical, 0 to 1; by default what the
                 index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
-            max_distance:
-                As for :meth:`reconcile`; it need not be the one that is recorded.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
+            max_distance, rule, canonical, per, within:
+                As for :meth:`ingest`; they need not be those that are recorded.
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
@@ -175,32 +167,10 @@ class AsyncRemovalMethods(AsyncBase):
                 Change nothing, and yield what would be done; the guard rails are left out.
             archive:
                 File that keeps the documents; needed to delete, and of no use else.
-            preset:
-                As for :meth:`reconcile`.
-            verify:
-                As for :meth:`reconcile`; for ``"delete"`` as for :meth:`plan_removal`.
-            max_distance:
-                As for :meth:`reconcile`.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
-            filter:
-                For ``"delete"``, as for :meth:`plan_removal`; so are the arguments after it.
-            min_similarity:
-                As for :meth:`plan_removal`.
-            limit:
-                As for :meth:`plan_removal`.
-            max_share:
-                As for :meth:`plan_removal`.
-            protect:
-                As for :meth:`plan_removal`.
-            show:
-                As for :meth:`plan_removal`.
+            preset, verify, max_distance, rule, canonical, per, within:
+                As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
+            filter, min_similarity, limit, max_share, protect, show:
+                For ``"delete"``, as for :meth:`plan_removal`.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
@@ -256,8 +226,8 @@ class AsyncRemovalMethods(AsyncBase):
                 their groups. By default a warning tells of groups that could not be made right.
 
         Raises:
-            InvalidInputError: If a file is no archive or is damaged; nothing is written then. The end of an archive
-                that was cut off while it was written is left out, with a warning: none of its documents was removed.
+            InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
+                archive was cut off, its whole lines are restored, with a warning.
         """
         from es_simhash.flows.removal.restore import restore
 

@@ -143,7 +143,6 @@ class GroupingMethods(SyncBase):
                 As for :func:`with_fingerprints`.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
-
             op_type:
                 ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
                 ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
@@ -204,19 +203,7 @@ class GroupingMethods(SyncBase):
             since:
                 Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
                 deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
-            preset:
-                As for :meth:`ingest`.
-            verify:
-                As for :meth:`ingest`.
-            max_distance:
-                As for :meth:`ingest`.
-            rule:
-                As for :meth:`ingest`.
-            canonical:
-                As for :meth:`ingest`.
-            per:
-                As for :meth:`ingest`.
-            within:
+            preset, verify, max_distance, rule, canonical, per, within:
                 As for :meth:`ingest`.
             dry_run:
                 Only count what would be changed; allowed for every grouping, whatever is recorded.

@@ -26,6 +26,7 @@ from es_simhash.hashing import from_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.content import Content
+from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.in_flight import ExistingDocument
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
@@ -260,6 +261,7 @@ class ExistingLookup:
                 each.source,
                 each.routing,
                 content=None if contents is None else contents[each.key],
+                at=int(milliseconds_of(self._lookups.at_of(each)) or 0),
             )
             for each in sorted(there, key=lambda each: (self._lookups.at_of(each), each.id, each.index))
         ]

@@ -13,9 +13,10 @@ from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import fetch_texts
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.resolve import agree, resolve_index
-from es_simhash.flows.transfer.answers import check_whole, find_gaps
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.buckets import BucketReader, aggregate
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
@@ -157,14 +158,15 @@ class _Names:
         self._index = index
         self._fields = fields
         self._options = options
-        self._after: Mapping[str, Any] | None = None
-        self._is_done = False
+        self._is_duplicate = {"exists": {"field": fields.duplicate_of}}
+        clauses = check_filter(options.filter) or [self._is_duplicate]
+        self._reader = BucketReader(index, clauses, fields.group, page=BUCKETS)
 
     def read(self) -> Flow[list[tuple[str, int]]]:
         """Return some more; empty after the last one."""
-        while not self._is_done:
-            found = yield from self._page()
-            if self._options.filter is not None and found:
+        while page := (yield from self._reader.read()):
+            found = [(name, bucket["doc_count"]) for name, bucket in page]
+            if self._options.filter is not None:
                 found = yield from self._count([name for name, _ in found])
             # The canonical of a group may be missing, so it is a little smaller than it seems, but never larger.
             large = [each for each in found if 0 < each[1] >= self._options.min_size - 1]
@@ -172,33 +174,13 @@ class _Names:
                 return large
         return []
 
-    def _page(self) -> Flow[list[tuple[str, int]]]:
-        clauses = check_filter(self._options.filter)
-        if not clauses:
-            clauses.append({"exists": {"field": self._fields.duplicate_of}})
-        composite: dict[str, Any] = {"sources": [{"id": {"terms": {"field": self._fields.group}}}], "size": BUCKETS}
-        composite |= {} if self._after is None else {"after": self._after}
-        found = yield from self._aggregate(clauses, {"composite": composite})
-        self._after = found.get("after_key")
-        self._is_done = self._after is None or not found["buckets"]
-        return [(bucket["key"]["id"], bucket["doc_count"]) for bucket in found["buckets"]]
-
     def _count(self, names: list[str]) -> Flow[list[tuple[str, int]]]:
         """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
         group = self._fields.group
-        clauses: list[dict[str, Any]] = [{"terms": {group: names}}, {"exists": {"field": self._fields.duplicate_of}}]
-        found = yield from self._aggregate(clauses, {"terms": {"field": group, "size": len(names)}})
-        counts = {bucket["key"]: bucket["doc_count"] for bucket in found["buckets"]}
+        terms = {"terms": {"field": group, "size": len(names)}}
+        found = yield from aggregate(self._index, [{"terms": {group: names}}, self._is_duplicate], {"groups": terms})
+        counts = {bucket["key"]: bucket["doc_count"] for bucket in found["groups"]["buckets"]}
         return [(name, counts.get(name, 0)) for name in names]
-
-    def _aggregate(self, clauses: list[dict[str, Any]], aggregation: dict[str, Any]) -> Flow[dict[str, Any]]:
-        query = {"bool": {"filter": clauses}}
-        body = {"size": 0, "query": query, "aggs": {"groups": aggregation}, "track_total_hits": False}
-        answer = yield Call("search", {"index": self._index, "body": body})
-        # OpenSearch ends a composite aggregation early once its page is full, and says so.
-        check_whole(find_gaps(answer, ignore=["terminated_early"]))
-        found: dict[str, Any] = answer["aggregations"]["groups"]
-        return found
 
 
 class _Reader:

@@ -24,7 +24,7 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.fields import group_fields
+from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.operations import Failure
 
@@ -182,7 +182,7 @@ def reconcile(
         for _ in range(ROUNDS):
             table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
             wrong = yield Compute(groups.wrong)
-            writers.append(writer := _Writer(context.prefix, groups, batch))
+            writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
             if dry_run:
                 changed = len(wrong)
             else:
@@ -210,11 +210,13 @@ def _place_of(row: Row) -> Place:
 class _Writer:
     """Puts documents into the groups they belong to."""
 
-    def __init__(self, prefix: str, groups: Groups, batch: int) -> None:
+    def __init__(self, prefix: str, groups: Groups, batch: int, grouping: Grouping) -> None:
         self._prefix = prefix
         self._batch = batch
         self._groups = groups
-        self._at = ""
+        self._at: str | None = None
+        # Where the moment decides which document stays, a document that never had one must not get the latest.
+        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.keys)
         self.changed = 0
         self.moved = 0
         self.failures: list[Failure] = []
@@ -223,7 +225,7 @@ class _Writer:
         """Rewrite the documents at *places*; *check*, before each batch, that they are still grouped as they were."""
         for begin in range(0, len(places), self._batch):
             yield from check()
-            self._at = yield Compute(now)
+            self._at = None if self._orders_by_at else (yield Compute(now))
             yield from self._write(places[begin : begin + self._batch])
 
     def _write(self, places: Sequence[int]) -> Flow[None]:

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.answers import Gap, sentences
 from es_simhash.flows.transfer.conditional_write import MISSING, Place, place_of, rewrite
 from es_simhash.flows.transfer.pages import Hits, read_pages
-from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import retry
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.index.fields import Fields, group_fields
@@ -55,7 +55,6 @@ def relink(
     if not successors:
         return list(items)
     places, gaps = yield from _find_members(index, items, successors, prefix)
-    at = yield Compute(now)
     failed: dict[int, str] = {}  # by position of the document that took over
     taken: dict[Place, Draft] = {}
 
@@ -75,7 +74,9 @@ def relink(
             if not comparison.are_neighbours:
                 return None
         taken[place] = successor
-        fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at", at))
+        fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at"))
+        if fields["at"] is None:
+            del fields["at"]  # a moment of now would be later than that of the document that replaced it
         return "update", {"doc": {prefix: fields}}
 
     for begin in range(0, len(places), BATCH):

@@ -14,6 +14,7 @@ from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.resolve import agree, resolve_index
+from es_simhash.index.faults import find_group_faults, is_disabled, mapping_error
 from es_simhash.index.grouping.regrouping import Regrouping, target_of
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
@@ -75,7 +76,8 @@ def settle_grouping(
     """
     settings = agree(resolved, context)
     for name in resolved.each:
-        _check_fields(name, resolved.mappings[name], context.prefix)
+        if faults := find_group_faults(resolved.mappings[name], prefix=context.prefix):
+            raise mapping_error(name, faults)
     if not may_differ and not regroup:
         refuse_regrouping(resolved.each)
     base = _find_base(resolved.each, settings)
@@ -194,16 +196,6 @@ def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: I
     context.forget()
 
 
-def _check_fields(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
-    properties = ((mapping.get("properties") or {}).get(prefix) or {}).get("properties") or {}
-    missing = [each for each in ("group", "duplicate_of", "distance", "at") if each not in properties]
-    if missing:
-        raise MappingError(
-            f"index {name!r} does not map {prefix}.{missing[0]}: add it with put_mapping",
-            problems=tuple(f"field {prefix}.{each} is not mapped" for each in missing),
-        )
-
-
 def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
     """
     Return what each field that *grouping* reads is, by its name: a date, a number or a keyword.
@@ -240,7 +232,7 @@ def _field_kind(
     node = find_field(mapping, field)
     found = node.get("type")
     kind = _KINDS.get(found) if isinstance(found, str) else None
-    if kind is None or kind not in allowed or (kind == "keyword" and not _is_plain(node)):
+    if kind is None or kind not in allowed or not _is_plain(node):
         shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
         state = "is not mapped" if not node else f"is mapped as {shown}"
         raise MappingError(f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}")
@@ -248,16 +240,23 @@ def _field_kind(
 
 
 def _is_plain(node: Mapping[str, Any]) -> bool:
-    """Return whether a keyword field has the values that stand in the document."""
-    return not node.get("normalizer") and node.get("null_value") is None and node.get("doc_values") is not False
+    """Return whether a search can show the values of the field, those of a keyword as they stand in the document."""
+    is_changed = node.get("type") == "keyword" and (node.get("normalizer") or node.get("null_value") is not None)
+    return not is_changed and node.get("doc_values") is not False
 
 
 def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """
     Return how *mapping* maps *field*, a path that may end with the name of a multi-field; empty where it does not.
+
+    Of a field that no search of documents reaches, below a nested object or one that is not enabled, it is that object.
     """
     node: Mapping[str, Any] = mapping
     for part in field.split("."):
+        if is_disabled(node):
+            return {"type": "object", "enabled": False}
+        if node.get("type") == "nested":
+            return node
         below = node.get("properties") or node.get("fields") or {}
         node = below.get(part) or {}
     return node

@@ -17,6 +17,7 @@ from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.grouping.content import Content, cut_together
+from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.decide import Decider, Uncompared
 from es_simhash.index.grouping.item import Item, put_decision, regroup_body
 from es_simhash.index.operations import Operation, Outcome, Refusal
@@ -29,11 +30,12 @@ FIRST = 3
 
 def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *, prefix: str, at: str) -> list[Item]:
     """
-    Return *items*, decided in their order, with the group fields in their operations.
+    Return *items*, decided in their order at the moment *at*, with the group fields in their operations.
     """
+    now = int(milliseconds_of(at) or 0)
     if existing.is_compared:
         cut_together(_compared_soon(items, existing))
-    return [_decide(decider, item, existing, prefix=prefix, at=at) for item in items]
+    return [_decide(decider, item, existing, prefix=prefix, now=now) for item in items]
 
 
 def _compared_soon(items: Sequence[Item], existing: Existing) -> Iterator[Content]:
@@ -47,16 +49,16 @@ def _compared_soon(items: Sequence[Item], existing: Existing) -> Iterator[Conten
             yield from (each.content for each in near[:FIRST] if each.content is not None)
 
 
-def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, at: str) -> Item:
+def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, now: int) -> Item:
     draft, operation = item.draft, item.operation
     if draft is None or operation is None:
         return item
     near = () if draft.fingerprint is None else existing.near.get(draft.fingerprint, ())
-    decision = decider.decide(draft, near, existing.canonicals)
+    decision = decider.decide(draft, near, existing.canonicals, now=now)
     gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
     problem = _missed(gaps or (), decision.uncompared) or item.problem
     if decision.verdict != "skip" and item.outcome is None:
-        operation = put_decision(operation, draft, decision, prefix=prefix, at=at)
+        operation = put_decision(operation, draft, decision, prefix=prefix)
     return replace(item, operation=operation, decision=decision, problem=problem)
 
 
@@ -182,7 +184,7 @@ class Settlement:
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
         decided = decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
         operations = {
-            n: self._operation(item, at)
+            n: self._operation(item)
             for n, item in zip(places, decided, strict=True)
             if n not in written or not _is_same(self.items[n], item, self._prefix)
         }
@@ -193,7 +195,7 @@ class Settlement:
             is_stale = n in written and n in operations
             self.items[n] = _with_outcome(item, by_place.get(n), was_written=is_stale)
 
-    def _operation(self, item: Item, at: str) -> Operation | None:
+    def _operation(self, item: Item) -> Operation | None:
         """Return the operation for a document that was decided again."""
         draft, decision, written = item.draft, item.decision, item.outcome
         if draft is None or decision is None or decision.verdict == "skip":
@@ -207,13 +209,13 @@ class Settlement:
             header["routing"] = draft.routing
         if written.version is not None:
             header["if_seq_no"], header["if_primary_term"] = written.version  # type: ignore[assignment]
-        return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix, at=at))
+        return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix))
 
 
 def _is_same(before: Item, after: Item, prefix: str) -> bool:
     """Return whether a document that is decided again keeps the group fields that it was written with."""
     bodies = [
-        regroup_body(each.draft, each.decision, prefix=prefix, at="")
+        regroup_body(each.draft, replace(each.decision, at=0), prefix=prefix)
         for each in (before, after)
         if each.draft is not None and each.decision is not None
     ]

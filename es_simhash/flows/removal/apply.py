@@ -40,7 +40,7 @@ from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
@@ -164,7 +164,7 @@ class _Batch:
             verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=self._writer.holds(key))
             if verdict == "delete":
                 to_delete.append(number)
-            elif verdict == "deleted_before" or verdict == "restore":  # noqa: PLR1714 -- narrows the type
+            elif verdict == "deleted_before":
                 before.append(number)
             else:
                 detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
@@ -218,6 +218,7 @@ class _Batch:
                 lost[number] = "canonical_missing"
             elif state == "unreadable":
                 lost[number] = "unreadable"
+            # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
             elif state == "changed" and number in now_deleted:
                 lost[number] = "canonical_changed"
             else:

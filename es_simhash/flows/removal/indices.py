@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.errors import MappingError
+from es_simhash.flows.grouping.settings import find_field
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.count import count_documents
@@ -46,21 +47,13 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
         MappingError: If it is not.
     """
     for name, mapping in mappings.items():
-        node = _find_field(mapping, field)
+        node = find_field(mapping, field)
         found = node.get("type") or ("object" if "properties" in node else None)
         if found not in ("keyword", "constant_keyword"):
             state = "is not mapped" if found is None else f"is mapped as {found!r}"
             raise MappingError(
                 f"field {field!r} of index {name!r} {state}: only the values of a keyword field can be protected"
             )
-
-
-def _find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """Return how *mapping* maps *field*, which may be a multi-field; empty where it does not."""
-    node: Mapping[str, Any] = mapping
-    for part in field.split("."):
-        node = (node.get("properties") or node.get("fields") or {}).get(part) or {}
-    return node
 
 
 def count_shares(names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:

@@ -7,13 +7,12 @@ goes is decided in ``restore_targets``, whether two documents are the same in ``
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from es_simhash.errors import InvalidInputError, MissingDependencyError
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.delete import read_documents
@@ -25,11 +24,10 @@ from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.hashing import Scheme, fingerprint, schemes, to_hex
-from es_simhash.index.documents import read_text
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
+from es_simhash.removal.fits import Incoming, find_misfits
 from es_simhash.removal.records import Archived, Key
 from es_simhash.removal.same_source import is_same_source
 
@@ -142,12 +140,11 @@ class _Batch:
         item = _Item(line, target)
         if target.fault is not None:
             item.settle("refused", target.fault, target.detail)
-        elif not _fits(line, target, self._prefix):
-            item.settle("refused", "other_scheme")
         self._items.append(item)
 
     def carry_out(self) -> Flow[list[tuple[Archived, Restored]]]:
         """Write what is missing, and return each line with its record, in order."""
+        yield Compute(self._refuse_misfits)
         # A stream is no place where an id stands once: it may be in any of its indices.
         yield from self._compare([item for item in self._open() if item.target.is_stream], is_found_only=True)
         if self._dry_run:
@@ -160,6 +157,13 @@ class _Batch:
 
     def _open(self) -> list[_Item]:
         return [item for item in self._items if item.record is None]
+
+    def _refuse_misfits(self) -> None:
+        """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
+        asked = {n: each for n, item in enumerate(self._items) if (each := _incoming(item)) is not None}
+        places = list(asked)
+        for n in find_misfits(list(asked.values()), prefix=self._prefix):
+            self._items[places[n]].settle("refused", "other_scheme")
 
     def _create(self) -> Flow[None]:
         """Create the documents; one whose id is taken is compared with what is there."""
@@ -207,6 +211,15 @@ class _Batch:
             item.settle(action, index=present[0])
 
 
+def _incoming(item: _Item) -> Incoming | None:
+    """Return what is to be known of the fingerprint of an open line; ``None`` where nothing can be known."""
+    line, target, settings = item.line, item.target, item.target.settings
+    if item.record is not None or settings is None or not settings.text_fields:
+        return None
+    is_elsewhere = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
+    return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
+
+
 def _settle(item: _Item, outcome: Outcome) -> None:
     if outcome.is_done:
         item.settle("restored", index=outcome.index)
@@ -252,39 +265,3 @@ def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Fl
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
     check_whole((yield from read_pages(name, body, add, page=BATCH)))
-
-
-def _fits(line: Archived, target: Target, prefix: str) -> bool:
-    """
-    Return whether the fingerprint of *line* is one of the target's scheme, as far as that can be known.
-
-    In the index that it was removed from, a fingerprint may be older than the text. There it does not fit if another
-    scheme gives it to the text: an index of that name may have been made again, also from a snapshot.
-    """
-    settings = target.settings
-    source = json.loads(line.source)
-    own = source.get(prefix)
-    recorded = own.get("fingerprint") if isinstance(own, dict) else source.get(f"{prefix}.fingerprint")
-    if recorded is None or settings is None or not settings.text_fields:
-        return True
-    is_other = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
-    try:
-        text = read_text(source, settings.text_fields)
-    except InvalidInputError:
-        return not is_other
-    if _has(text, recorded, settings.scheme):
-        return True
-    return not is_other and not any(_has_other(text, recorded, each) for each in schemes())
-
-
-def _has_other(text: str | None, recorded: Any, scheme: str) -> bool:
-    try:
-        return _has(text, recorded, scheme)
-    except (InvalidInputError, MissingDependencyError):  # it takes no text, or its library is not installed
-        return False
-
-
-def _has(text: str | None, recorded: Any, scheme: str | Scheme) -> bool:
-    """Return whether *recorded* is the fingerprint that *scheme* gives *text*."""
-    found = None if text is None else fingerprint(text, scheme=scheme)
-    return found is not None and to_hex(found) == recorded

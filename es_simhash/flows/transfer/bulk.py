@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
-from es_simhash.flows.transfer.retry import Patience, ask, is_passing
+from es_simhash.flows.transfer.retry import Patience, ask, attempt, is_passing
 from es_simhash.index.actions import new_id
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.operations import Operation, Outcome, Refusal
@@ -110,8 +110,6 @@ class Bulk:
     Args:
         operations:
             What to carry out, in order.
-        make_id:
-            Makes the ids.
         prefix:
             Name of the object that holds the fields, for that comparison.
         repeats_scripts:
@@ -128,7 +126,6 @@ class Bulk:
         self,
         operations: Sequence[Operation],
         *,
-        make_id: Callable[[], str] = new_id,
         prefix: str = DEFAULT_PREFIX,
         repeats_scripts: bool = True,
     ) -> None:
@@ -141,7 +138,7 @@ class Bulk:
         for place, operation in enumerate(operations):
             if operation.kind in ("index", "create") and operation.header.get("_id") is None:
                 self._asked[place] = operation
-                header = {**operation.header, "_id": make_id()}
+                header = {**operation.header, "_id": new_id()}
                 self._operations[place] = Operation("create", header, operation.body)
         self._waves = _waves(self._operations)
         # Positions to send again at once, those that the server may have carried out already, and those that are
@@ -226,11 +223,7 @@ class Bulk:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
 
     def _send(self, places: Sequence[int]) -> Flow[None]:
-        try:
-            answer = yield self._call(places)
-        except Exception as error:  # noqa: BLE001 -- judged below
-            answer = error
-        yield from self._take(places, answer)
+        yield from self._take(places, (yield from attempt(self._call(places))))
 
     def _take(self, places: Sequence[int], answer: Any) -> Flow[None]:
         """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
@@ -365,11 +358,7 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     if not operations:
         return []
     bulk = Bulk(operations)
-    try:
-        answer = yield bulk.call()
-    except Exception as error:  # noqa: BLE001 -- judged by finish
-        answer = error
-    return (yield from bulk.finish(answer))
+    return (yield from bulk.finish((yield from attempt(bulk.call()))))
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:

@@ -17,7 +17,7 @@ from typing import Any
 from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import agree
-from es_simhash.index.faults import Fault, find_faults, mapping_error
+from es_simhash.index.faults import Fault, find_faults, mapping_error, refuse_other_use
 from es_simhash.index.mapping import mapping_update
 from es_simhash.index.meta import IndexSettings, read_settings
 
@@ -54,6 +54,7 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
     lacking = resolved.unmapped
     mappings, each = dict(resolved.mappings), dict(resolved.each)
     for name in lacking:
+        refuse_other_use(name, mappings[name], context.prefix)
         body = mapping_update(mappings[name], settings, prefix=context.prefix)
         try:
             yield Call("put_mapping", {"index": name, "body": body})

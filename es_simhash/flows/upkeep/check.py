@@ -16,7 +16,7 @@ from es_simhash.flows.protocol import Flow, error_text, status_of
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.manage import read_mappings
-from es_simhash.index.faults import Fault, find_faults, find_source_faults
+from es_simhash.index.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.regrouping import Regrouping
 from es_simhash.index.grouping.rule import Grouping
@@ -81,6 +81,7 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
     settings, faults = judge_mapping(context, mapping)
     ready = not faults
     faults += find_source_faults(mapping)
+    faults += find_group_faults(mapping, prefix=context.prefix) if ready else []
     documents = fingerprinted = 0
     try:
         documents, gaps = yield from count_documents(name)

@@ -15,7 +15,7 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow, error_text
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
-from es_simhash.index.faults import find_faults, find_source_faults, mapping_error
+from es_simhash.index.faults import find_source_faults, refuse_other_use
 from es_simhash.index.mapping import has_synthetic_source, mapping_of, mapping_update
 from es_simhash.index.marker import is_marked
 from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta, read_settings
@@ -39,6 +39,7 @@ def create_index(
 
     Raises:
         InvalidInputError: If the mappings given already have a field with the name of our prefix.
+        MappingError: If lookups could not find anything with these mappings, or with those of a template.
 
     Logs a warning if the ``_source`` of the mappings given leaves fields out: such an index can be filled and searched,
     but its documents cannot be updated without a loss.
@@ -60,6 +61,7 @@ def create_index(
         "_meta": merge_meta(theirs.get("_meta"), settings, prefix=context.prefix),
         "properties": properties | ours["properties"],
     }
+    refuse_other_use(index, merged, context.prefix)
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
     yield Call("create_index", {"index": index, "body": body})
     context.forget()
@@ -74,6 +76,7 @@ def create_index(
 def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
     """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
     mapping = next(iter((yield from read_mappings(index)).values()))
+    refuse_other_use(index, mapping, context.prefix)
     recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(context.prefix) or {}
     wanted = settings.to_dict()
     extra = {key: value for key, value in recorded.items() if key not in wanted}
@@ -156,20 +159,6 @@ def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str 
 
 def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping.get("properties") or {}
-
-
-def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
-    """
-    Refuse to add our fields to the index *name* if its mapping has something else below *prefix*.
-
-    Raises:
-        MappingError: If it has.
-    """
-    faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
-    if faults:
-        raise mapping_error(
-            name, faults, advice="a field's type cannot be changed; use another prefix, or create a new index"
-        )
 
 
 def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:

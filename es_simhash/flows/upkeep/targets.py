@@ -20,7 +20,7 @@ from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.retry import Patience, ask
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
-from es_simhash.index.faults import refuse_updates
+from es_simhash.index.faults import refuse_other_use, refuse_updates
 from es_simhash.index.mapping import has_synthetic_source, mapping_update, may_hold
 from es_simhash.index.meta import IndexSettings, check_text_fields, read_settings, text_fields_of
 
@@ -127,6 +127,8 @@ def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequen
     without_scheme = [each.index for each in resolved.faults if each.fault.kind == "no_scheme"]
     if len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
         agree(resolved, context)  # raises
+    for name in resolved.unmapped:
+        refuse_other_use(name, resolved.mappings[name], context.prefix)
     return sorted({*without_scheme, *resolved.unmapped})
 
 

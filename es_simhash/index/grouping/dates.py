@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
-__all__ = ["milliseconds_of"]
+__all__ = ["milliseconds_of", "to_moment"]
 
 # The formats of a field whose mapping names none.
 _DEFAULT = "strict_date_optional_time||epoch_millis"
@@ -21,6 +21,8 @@ _DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
 # A date_nanos is a number of nanoseconds in 63 bits.
 _LAST_OF_NANOS = (2**63 - 1) // 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Later moments have no four digits of the year.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 _DAY = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
 _FRACTION = r"(?:[.,](?P<fraction>\d{1,9}))"
@@ -83,6 +85,15 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
         if found is not None:
             return float(found.to_integral_value(ROUND_FLOOR))
     return None
+
+
+def to_moment(milliseconds: int) -> str:
+    """
+    Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds.
+    """
+    whole = min(milliseconds, (_LAST - _EPOCH) // timedelta(milliseconds=1))
+    moment = _EPOCH + timedelta(milliseconds=whole)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _reader(name: str) -> Callable[[str], Decimal | None] | None:

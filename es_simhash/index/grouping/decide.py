@@ -126,6 +126,8 @@ class Decision:
             What could not be compared before the decision.
         hiders:
             Positions of the documents in flight that hid a near one: the decision stands only if they are written.
+        at:
+            The moment at which it is grouped, in milliseconds since 1970; later than that of each one it replaces.
     """
 
     verdict: Verdict
@@ -136,6 +138,7 @@ class Decision:
     similarity: float | None = None
     uncompared: tuple[Uncompared, ...] = ()
     hiders: frozenset[int] = frozenset()
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,12 @@ class Decider:
         self.in_flight = InFlight()
 
     def decide(
-        self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int] | None = None
+        self,
+        draft: Draft,
+        found: Iterable[ExistingDocument],
+        canonicals: Mapping[str, int] | None = None,
+        *,
+        now: int = 0,
     ) -> Decision:
         """
         Return the decision about *draft*.
@@ -195,11 +203,12 @@ class Decider:
                 Documents within max_distance that a search shows, in the order in which they are preferred.
             canonicals:
                 Fingerprints of canonicals that are not among the near-duplicates, by id; for ``connected``.
+            now:
+                The time, in milliseconds since 1970; many documents may have the same.
         """
         hiders: set[int] = set()
         decision = self._judge(draft, self._candidates(draft, found, hiders), canonicals or {})
-        if hiders:
-            decision = replace(decision, hiders=frozenset(hiders))
+        decision = replace(decision, hiders=frozenset(hiders), at=self._moment(draft, decision, now))
         if decision.verdict != "skip":
             document = ExistingDocument(
                 draft.id,
@@ -210,11 +219,22 @@ class Decider:
                 draft.routing,
                 draft.position,
                 draft.content,
+                decision.at,
             )
             # For "star" only canonicals attract other documents; for "connected" members do too.
             is_attracting = self._grouping.rule == "connected" or decision.group == draft.id
             self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
         return decision
+
+    def _moment(self, draft: Draft, decision: Decision, now: int) -> int:
+        """
+        Return when *draft* is grouped: after what it replaces, so that the order of writing can be read from the index.
+
+        A clock does not tell the documents of one batch apart, and those of two writers differ.
+        """
+        before = [draft.id, *(each.group for each in decision.replaced)]
+        known = [each for each in map(self.in_flight.get, before) if each is not None]
+        return max([now, *(each.at + 1 for each in (*known, *decision.replaced))])
 
     def _judge(
         self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], canonicals: Mapping[str, int]

@@ -39,6 +39,8 @@ class ExistingDocument:
             Its place among the documents given, from 0; ``None`` for one that a search showed.
         content:
             What it is compared by beside the fingerprint; ``None`` where only distances count.
+        at:
+            The moment at which it was grouped, in milliseconds since 1970; 0 if it never was.
     """
 
     id: str
@@ -49,6 +51,7 @@ class ExistingDocument:
     routing: str | None = None
     position: int | None = None
     content: Content | None = None
+    at: int = 0
 
 
 @dataclass(slots=True, eq=False)

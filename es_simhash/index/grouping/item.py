@@ -16,6 +16,7 @@ from typing import Any
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import GROUPED, group_fields, without_fingerprint
 from es_simhash.index.grouping.content import Content
+from es_simhash.index.grouping.dates import to_moment
 from es_simhash.index.grouping.decide import Decision, Draft
 from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.operations import Operation, Outcome
@@ -146,7 +147,7 @@ def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool
     return (None if digits is None else from_hex(digits)), True
 
 
-def put_decision(operation: Operation, draft: Draft, decision: Decision, *, prefix: str, at: str) -> Operation:
+def put_decision(operation: Operation, draft: Draft, decision: Decision, *, prefix: str) -> Operation:
     """
     Return *operation* with the group fields of *decision*; group fields that came with the document are dropped.
 
@@ -155,7 +156,7 @@ def put_decision(operation: Operation, draft: Draft, decision: Decision, *, pref
     body = operation.body
     if operation.kind == "delete" or not isinstance(body, Mapping):
         return operation
-    fields = _fields_of(draft, decision, at)
+    fields = _fields_of(draft, decision)
     if operation.kind == "update":
         doc = body.get("doc")
         if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
@@ -178,13 +179,14 @@ def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix:
     return {key: value for key, value in document.items() if key not in dotted} | {prefix: {**rest, **given}}
 
 
-def _fields_of(draft: Draft, decision: Decision, at: str) -> dict[str, Any]:
+def _fields_of(draft: Draft, decision: Decision) -> dict[str, Any]:
     canonical = decision.group if decision.group != draft.id else None
+    at = to_moment(decision.at)
     return group_fields(decision.group, canonical=canonical, distance=decision.distance, at=at)
 
 
-def regroup_body(draft: Draft, decision: Decision, *, prefix: str, at: str) -> dict[str, Any]:
+def regroup_body(draft: Draft, decision: Decision, *, prefix: str) -> dict[str, Any]:
     """
     Return the body of an update that puts *decision* into a document that is written already.
     """
-    return {"doc": {prefix: _fields_of(draft, decision, at)}}
+    return {"doc": {prefix: _fields_of(draft, decision)}}

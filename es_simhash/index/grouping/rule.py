@@ -202,11 +202,6 @@ class GroupingRequest:
     def __post_init__(self) -> None:
         self.put_on(Grouping())  # refuses what cannot be used before a server is asked
 
-    @property
-    def asks_for_texts(self) -> bool:
-        """Whether texts are to be compared: by verify, or by the preset where verify is not given."""
-        return self.preset is not None if self.verify is None else self.verify is not False
-
     def check_scheme(self, settings: IndexSettings) -> None:
         """
         Refuse a preset that was measured with another scheme than that of an index with *settings*.

@@ -1,0 +1,117 @@
+"""
+``es-simhash stats``: how many documents, duplicates and groups an index has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import count, print_json, print_line, print_table
+from es_simhash.quality.stats import utc_text
+
+if TYPE_CHECKING:
+    from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
+
+EXAMPLES = [
+    "es-simhash stats news",
+    "es-simhash stats 'news-*' --time-field published_at --source-field agency --text-field title",
+    'es-simhash stats news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("index")
+@options.time_field
+@options.source_field
+@click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
+@click.option(
+    "--filter",
+    "filter_query",
+    type=options.JSON,
+    metavar="JSON",
+    help='Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
+)
+@options.target
+@options.as_json
+def command(
+    index: str,
+    time_field: str | None,
+    source_field: str | None,
+    text_field: str | None,
+    filter_query: Any,
+    target: Target,
+    *,
+    as_json: bool,
+) -> None:
+    """
+    Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
+
+    Every number is exact, because the server counts all documents. The time grows with the number of groups that have
+    duplicates: two searches for every 10,000. Writes nothing.
+    """
+    with connect(target, index) as connection:
+        stats = connection.simhash.stats(
+            index, time_field=time_field, source_field=source_field, text_field=text_field, filter=filter_query
+        )
+    if as_json:
+        print_json(stats.to_dict(), indent=2)
+    else:
+        _show(stats)
+
+
+def _show(stats: Stats) -> None:
+    print_line(f"{stats.index}: {count(stats.documents, 'document')}, scheme {stats.scheme}")
+    rows = [
+        ("duplicates", stats.duplicates, _percent(stats.share)),
+        ("without fingerprint", stats.without_fingerprint, ""),
+        ("not grouped yet", stats.ungrouped, ""),
+        ("groups of two or more", stats.groups.number, ""),
+        ("documents of the largest group", stats.largest, ""),
+        ("groups without their canonical", stats.groups.without_canonical, ""),
+    ]
+    print_table(["", "#number", "#share"], [(name, f"{number:,}", share) for name, number, share in rows])
+    if stats.groups.number:
+        largest = [(each.id, f"{each.documents:,}", each.text or "") for each in stats.groups.largest]
+        print_table(["group", "#documents", "text"], largest, title="largest groups")
+        _show_numbers("groups by size", "#documents", "#groups", stats.groups.sizes)
+    if stats.distances:
+        _show_numbers("duplicates by distance", "#bits", "#duplicates", stats.distances)
+    if stats.sources is not None:
+        _show_counts("by source", "source", _sources(stats.sources))
+    if stats.time is not None:
+        _show_counts("over time", stats.time.interval, _times(stats.time))
+
+
+def _show_numbers(title: str, name: str, what: str, numbers: Mapping[int, int]) -> None:
+    rows = [(f"{each:,}", f"{number:,}") for each, number in numbers.items()]
+    print_table([name, what], rows, title=title)
+
+
+def _show_counts(title: str, name: str, counts: Iterable[tuple[str, Count]]) -> None:
+    rows = [
+        (key, f"{each.documents:,}", f"{each.duplicates:,}", _percent(each.share))
+        for key, each in counts
+        if each.documents
+    ]
+    print_table([name, "#documents", "#duplicates", "#share"], rows, title=title)
+
+
+def _sources(found: SourceCounts) -> list[tuple[str, Count]]:
+    rest = f"({found.number - len(found.parts):,} others)"
+    return [*found.parts.items(), (rest, found.others), ("(none)", found.without)]
+
+
+def _times(found: TimeCounts) -> list[tuple[str, Count]]:
+    parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in found.parts.items()]
+    return [("(earlier)", found.earlier), *parts, ("(later)", found.later), ("(none)", found.without)]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"

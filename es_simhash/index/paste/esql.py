@@ -1,0 +1,164 @@
+"""
+Lookups in ES|QL, the piped language of Elasticsearch.
+
+The text is built from the documentation and the grammar of Elasticsearch 9; no server that runs ES|QL is part of the
+tests, which run a model of it. Nothing is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import to_hex
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.paste.condition import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Exists,
+    NearBlock,
+    Not,
+    OneOf,
+    block_condition,
+    plan_to_paste,
+)
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance, check_plan
+
+__all__ = ["DISTANCE_COLUMN", "MOST_ROWS", "build_esql", "write_condition"]
+
+DISTANCE_COLUMN = "near_dup_distance"
+"""The column of the result that has the distance in bits."""
+
+MOST_ROWS = 10_000
+"""Most rows that Elasticsearch returns for one query, unless ``esql.query.result_truncation_max_size`` is changed."""
+
+_GROUP_COLUMN = "near_dup_group"
+_ORDER = f"{DISTANCE_COLUMN}, _index, _id"
+# About 40 kB of text; Elasticsearch takes a million characters.
+_MOST_TERMS = 5_000
+
+
+def build_esql(
+    index: str,
+    fingerprint: int,
+    *,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    exclude_ids: Iterable[str] = (),
+    one_per_group: bool = False,
+    prefix: str = DEFAULT_PREFIX,
+    plan: LookupPlan | None = None,
+    documents: int = 1_000_000,
+    size: int = MOST_ROWS,
+) -> str:
+    """
+    Return a query in ES|QL whose rows are the near-duplicates of *fingerprint*, nearest first.
+
+    It needs Elasticsearch 9.3 or later, with *one_per_group* 9.4. The block terms of the lookup plan stand in
+    ``WHERE``, and ``V_HAMMING`` computes the distance of what they let pass.
+
+    Args:
+        index:
+            Name of an index, alias, data stream or pattern, or several of them separated by commas.
+        fingerprint:
+            Unsigned 64-bit SimHash to look up.
+        max_distance:
+            Largest Hamming distance in bits, inclusive.
+        exclude_ids:
+            Ids of documents that are left out.
+        one_per_group:
+            Whether to return only the nearest document of each group. A document without group stands for itself.
+        prefix:
+            Name of the object that holds the fields.
+        plan:
+            Lookup plan to use; by default the cheapest whose text is not too long to paste.
+        documents:
+            Number of fingerprinted documents in the index; the cheapest plan depends on it.
+        size:
+            Most rows. Without a ``LIMIT`` Elasticsearch would return 1,000, and it never returns more than 10,000.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If an argument cannot be used.
+
+    Examples:
+        >>> print(build_esql("news", 0x0123456789abcdef, max_distance=3).splitlines()[2])
+        FROM "news" METADATA _index, _id
+    """
+    check_max_distance(max_distance)
+    if plan is None:
+        plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_TERMS, is_checked=True)
+    check_plan(plan, max_distance)
+    if not 1 <= size <= MOST_ROWS:
+        raise InvalidInputError(f"size {size} is out of range: ES|QL returns 1 to {MOST_ROWS} rows")
+    if isinstance(exclude_ids, (str, bytes)):
+        raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
+    fields, wanted = Fields(prefix), to_hex(fingerprint)
+    vectors = f'TO_DENSE_VECTOR({_name(fields.fingerprint)}), TO_DENSE_VECTOR("{wanted}")'
+    steps = [f"FROM {_sources(index)} METADATA _index, _id"]
+    if excluded := [_string(str(each)) for each in exclude_ids]:
+        steps.append(f"WHERE _id NOT IN ({', '.join(excluded)})")
+    steps += [
+        f"WHERE {write_condition(block_condition(fingerprint, plan, prefix=prefix))}",
+        f"EVAL {DISTANCE_COLUMN} = V_HAMMING({vectors})",
+        f"WHERE {DISTANCE_COLUMN} <= {max_distance}",
+    ]
+    if one_per_group:
+        # Without a value of their own, all documents without group would count as one group.
+        own = 'CONCAT("not grouped: ", _index, " ", _id)'
+        steps += [
+            f"EVAL {_GROUP_COLUMN} = COALESCE({_name(fields.group)}, {own})",
+            f"SORT {_ORDER}",
+            f"LIMIT 1 BY {_GROUP_COLUMN}",
+        ]
+    steps += [f"SORT {_ORDER}", f"LIMIT {size}", f"KEEP {_ORDER}, *"]
+    what = "the nearest document of each group" if one_per_group else "documents"
+    comments = [
+        f"// {what} within {max_distance} bits of {wanted}, lookup plan {replace(plan, script=False).name}",
+        f"// {size} rows mean that there may be more. To count them, end the text with STATS COUNT(*) after WHERE",
+    ]
+    return "\n".join([*comments, steps[0], *(f"| {step}" for step in steps[1:])])
+
+
+def write_condition(condition: Condition) -> str:
+    """
+    Return *condition* in ES|QL.
+    """
+    match condition:
+        case Exists(field=field):
+            return f"{_name(field)} IS NOT NULL"
+        case OneOf(field=field, values=values) | NearBlock(field=field, values=values):
+            return f"{_name(field)} IN ({', '.join(map(_string, values))})"
+        case Not(part=part):
+            return f"NOT ({write_condition(part)})"
+        case AllOf(parts=parts):
+            return " AND ".join(map(_grouped, parts))
+        case AnyOf(parts=parts):
+            return " OR ".join(map(_grouped, parts))
+
+
+def _grouped(condition: Condition) -> str:
+    written = write_condition(condition)
+    return f"({written})" if isinstance(condition, (AllOf, AnyOf)) else written
+
+
+def _name(field: str) -> str:
+    """Return the name of one of our fields, quoted where it could be read as something else than a name."""
+    prefix, _, name = field.partition(".")
+    return f"{prefix}.{name}" if prefix == DEFAULT_PREFIX else f"`{prefix}`.{name}"
+
+
+def _string(text: str) -> str:
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+        text = text.replace(plain, escaped)
+    return f'"{text}"'
+
+
+def _sources(index: str) -> str:
+    if not isinstance(index, str):
+        raise TypeError(f"index must be a string, not {type(index).__name__}")
+    names = index.split(",")
+    if not all(names):
+        raise InvalidInputError(f"index {shorten(index)} has an empty name: give names separated by commas")
+    return ", ".join(map(_string, names))

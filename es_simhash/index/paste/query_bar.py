@@ -1,0 +1,190 @@
+"""
+Text for the query bars of Kibana and OpenSearch Dashboards, in KQL (in Dashboards: DQL) and in the Lucene language.
+
+A bar filters documents and computes nothing. So a lookup in a bar ends with the candidates. Nothing is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias, get_args
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.paste.condition import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Exists,
+    NearBlock,
+    Not,
+    OneOf,
+    block_condition,
+    plan_to_paste,
+)
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
+
+__all__ = [
+    "Language",
+    "Selection",
+    "build_query_bar",
+    "candidates_in_bar",
+    "select",
+    "write_kql",
+    "write_lucene",
+]
+
+Language: TypeAlias = Literal["kql", "lucene"]
+"""KQL is called DQL in Dashboards."""
+
+Selection: TypeAlias = Literal["canonicals", "duplicates", "without-fingerprint"]
+
+# Both products turn each value into a clause, and allow 1,024 clauses by default.
+_MOST_TERMS = 1_000
+
+
+def build_query_bar(
+    language: Language,
+    *,
+    group: str | None = None,
+    only: Selection | None = None,
+    fingerprint: int | None = None,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    documents: int = 1_000_000,
+    prefix: str = DEFAULT_PREFIX,
+) -> str:
+    r"""
+    Return the text for a query bar that shows a group, a kind of documents, or the candidates for a fingerprint.
+
+    Give exactly one of *group*, *only* and *fingerprint*. Candidates contain all near-duplicates, and documents that
+    are farther away.
+
+    Args:
+        language:
+            "kql" or "lucene".
+        group:
+            Name of a group: the id of its canonical, as in the field ``group`` of its documents.
+        only:
+            "canonicals" (documents in groups that are not duplicates, also those without any duplicate), "duplicates",
+            or "without-fingerprint".
+        fingerprint:
+            Unsigned 64-bit SimHash to look up.
+        max_distance:
+            Largest distance of a near-duplicate that is not lost, in bits, inclusive.
+        documents:
+            Number of fingerprinted documents in the index; the cheapest plan depends on it.
+        prefix:
+            Name of the object that holds the fields.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used, or max_distance needs more block terms than a bar takes.
+
+    Examples:
+        >>> build_query_bar("kql", group='the "first"')
+        'simhash.group: "the \\"first\\""'
+        >>> build_query_bar("lucene", only="duplicates")
+        '_exists_:simhash.duplicate_of'
+    """
+    if language not in get_args(Language):
+        raise InvalidInputError(f"language {shorten(language)} is unknown: give kql or lucene")
+    if sum(each is not None for each in (group, only, fingerprint)) != 1:
+        raise InvalidInputError("give exactly one of group, only and fingerprint")
+    write = write_kql if language == "kql" else write_lucene
+    if fingerprint is not None:
+        return write(candidates_in_bar(fingerprint, max_distance, documents=documents, prefix=prefix))
+    return write(select(only=only, group=group, prefix=prefix))
+
+
+def select(*, only: Selection | None = None, group: str | None = None, prefix: str = DEFAULT_PREFIX) -> Condition:
+    """
+    Return the condition for the documents of *group*, or of the kind *only*.
+    """
+    fields = Fields(prefix)
+    if group is not None:
+        if not group:
+            raise InvalidInputError("group '' is empty: give the value of the field group of a document")
+        return OneOf(fields.group, (group,))
+    match only:
+        case "canonicals":
+            return AllOf((Exists(fields.group), Not(Exists(fields.duplicate_of))))
+        case "duplicates":
+            return Exists(fields.duplicate_of)
+        case "without-fingerprint":
+            return Not(Exists(fields.fingerprint))
+        case _:
+            raise InvalidInputError(f"only {shorten(only)} is unknown: give one of {', '.join(get_args(Selection))}")
+
+
+def candidates_in_bar(
+    fingerprint: int, max_distance: int, *, documents: int = 1_000_000, prefix: str = DEFAULT_PREFIX
+) -> Condition:
+    """
+    Return the condition for the candidates of *fingerprint*, of as many values as a query bar takes.
+
+    Raises:
+        InvalidInputError: If max_distance needs more.
+    """
+    plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_TERMS, is_checked=False)
+    if plan.is_scan:
+        raise InvalidInputError(
+            f"max_distance {max_distance} needs more than the {_MOST_TERMS:,} block terms that a query bar takes: "
+            "give a smaller one, or use Dev Tools text or ES|QL"
+        )
+    return block_condition(fingerprint, plan, prefix=prefix)
+
+
+def write_kql(condition: Condition) -> str:
+    """
+    Return *condition* in KQL.
+    """
+    match condition:
+        case Exists(field=field):
+            return f"{field}: *"
+        case OneOf(field=field, values=values):
+            return f"{field}: {_any_of([_quoted(each) for each in values], 'or')}"
+        case NearBlock(field=field, values=values):
+            return f"{field}: {_any_of(values, 'or')}"
+        case Not(part=part):
+            return f"not {_bracketed(part, write_kql(part))}"
+        case AllOf(parts=parts):
+            return " and ".join(_bracketed(each, write_kql(each)) for each in parts)
+        case AnyOf(parts=parts):
+            return " or ".join(_bracketed(each, write_kql(each)) for each in parts)
+
+
+def write_lucene(condition: Condition) -> str:
+    """
+    Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has brackets.
+    """
+    match condition:
+        case Exists(field=field):
+            return f"_exists_:{field}"
+        case OneOf(field=field, values=values):
+            return f"{field}:{_any_of([_quoted(each) for each in values], 'OR')}"
+        case NearBlock(field=field, values=values):
+            return f"{field}:{_any_of(values, 'OR')}"
+        case Not(part=part):
+            return f"NOT {_bracketed(part, write_lucene(part))}"
+        case AllOf(parts=parts):
+            return " AND ".join(_bracketed(each, write_lucene(each)) for each in parts)
+        case AnyOf(parts=parts):
+            return " OR ".join(_bracketed(each, write_lucene(each)) for each in parts)
+
+
+def _any_of(values: list[str] | tuple[str, ...], word: str) -> str:
+    return values[0] if len(values) == 1 else f"({f' {word} '.join(values)})"
+
+
+def _bracketed(condition: Condition, written: str) -> str:
+    return f"({written})" if isinstance(condition, (AllOf, AnyOf)) else written
+
+
+# A query bar is one line, and what cannot be seen cannot be checked: both languages know escapes for such characters.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]")
+
+
+def _quoted(text: str) -> str:
+    """Return *text* as a phrase, in which neither language reads an operator; their escapes within it are the same."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    seen = _UNSEEN.sub(lambda match: "\\u" + format(ord(match[0]), "04x"), escaped)
+    return f'"{seen}"'

@@ -1,0 +1,260 @@
+"""
+The numbers of an index: documents, duplicates and groups; by size, by distance, over time, by source.
+
+Plain values and what follows from them. No request is made here; ``flows.upkeep.stats`` reads the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+__all__ = ["Count", "GroupCounts", "GroupSize", "SourceCounts", "Stats", "TimeCounts", "utc_text"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """
+    Documents, and how many of them are duplicates.
+
+    Attributes:
+        documents:
+            All of them, also those without a fingerprint.
+        duplicates:
+            Those that are near-duplicates of their canonical.
+    """
+
+    documents: int = 0
+    duplicates: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.documents + other.documents, self.duplicates + other.duplicates)
+
+    @property
+    def share(self) -> float | None:
+        """The part that are duplicates, 0 to 1; ``None`` without documents."""
+        return self.duplicates / self.documents if self.documents else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        share = self.share
+        return {
+            "documents": self.documents,
+            "duplicates": self.duplicates,
+            "share": None if share is None else round(share, 6),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TimeCounts:
+    """
+    Documents over time. The intervals fit the years that have 98 % of the documents; the rest is earlier or later.
+
+    Attributes:
+        field:
+            The date field.
+        interval:
+            ``"minute"``, ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"`` or ``"year"``, in UTC.
+        parts:
+            Start of each interval that has documents, in milliseconds since 1970, with its documents.
+        earlier, later:
+            Documents before and after these years.
+        without:
+            Documents without a date.
+    """
+
+    field: str
+    interval: str
+    parts: Mapping[int, Count]
+    earlier: Count = Count()
+    later: Count = Count()
+    without: Count = Count()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "field": self.field,
+            "interval": self.interval,
+            "parts": [{"from": utc_text(start), **count.to_dict()} for start, count in self.parts.items()],
+            "earlier": self.earlier.to_dict(),
+            "later": self.later.to_dict(),
+            "without": self.without.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """
+    Documents by source. A document with several sources counts in each.
+
+    Attributes:
+        field:
+            The field that says where a document comes from.
+        parts:
+            The sources with the most duplicates, first; then with the most documents.
+        others:
+            All other sources together.
+        number:
+            How many different sources there are.
+        without:
+            Documents without a source.
+    """
+
+    field: str
+    parts: Mapping[str, Count]
+    others: Count = Count()
+    number: int = 0
+    without: Count = Count()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "field": self.field,
+            "parts": [{"source": name, **count.to_dict()} for name, count in self.parts.items()],
+            "others": self.others.to_dict(),
+            "number": self.number,
+            "without": self.without.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSize:
+    """
+    One of the largest groups.
+
+    Attributes:
+        id:
+            Name of the group: the id of its canonical.
+        documents:
+            Number of its documents, the canonical included.
+        text:
+            Beginning of the text of its canonical; ``None`` where no text was asked for, or none was found.
+    """
+
+    id: str
+    documents: int
+    text: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {"id": self.id, "documents": self.documents, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """
+    How many groups of two or more documents there are.
+
+    Attributes:
+        sizes:
+            For each number of documents, how many groups have it; smallest first.
+        largest:
+            The largest groups, largest first.
+        without_canonical:
+            Groups, also of one document, whose canonical is not among the documents counted.
+    """
+
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    largest: tuple[GroupSize, ...] = ()
+    without_canonical: int = 0
+
+    @property
+    def number(self) -> int:
+        """How many groups there are."""
+        return sum(self.sizes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """
+    The numbers of an index, counted over all its documents, or over those that match a filter.
+
+    Attributes:
+        index:
+            What was counted.
+        documents:
+            Number of all documents.
+        fingerprinted:
+            Number of documents with a fingerprint.
+        ungrouped:
+            Number of documents with a fingerprint that belong to no group yet.
+        duplicates:
+            Number of documents that are near-duplicates of their canonical.
+        groups:
+            The groups of two or more documents.
+        distances:
+            For each distance to the canonical, in bits, the number of duplicates; smallest first.
+        time:
+            The documents over time; ``None`` without a time field.
+        sources:
+            The documents by source; ``None`` without a source field.
+        scheme:
+            The scheme of the fingerprints.
+        grouping:
+            What each index records of its grouping, each different record once; empty where none was ever grouped.
+    """
+
+    index: str
+    documents: int = 0
+    fingerprinted: int = 0
+    ungrouped: int = 0
+    duplicates: int = 0
+    groups: GroupCounts = field(default_factory=GroupCounts)
+    distances: Mapping[int, int] = field(default_factory=dict)
+    time: TimeCounts | None = None
+    sources: SourceCounts | None = None
+    scheme: str = ""
+    grouping: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """The part of the documents that are duplicates, 0 to 1; ``None`` without documents."""
+        return Count(self.documents, self.duplicates).share
+
+    @property
+    def without_fingerprint(self) -> int:
+        """Number of documents that no lookup finds."""
+        return self.documents - self.fingerprinted
+
+    @property
+    def largest(self) -> int:
+        """Number of documents of the largest group; 0 without groups."""
+        return max(self.groups.sizes, default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "index": self.index,
+            **Count(self.documents, self.duplicates).to_dict(),
+            "fingerprinted": self.fingerprinted,
+            "without_fingerprint": self.without_fingerprint,
+            "ungrouped": self.ungrouped,
+            "groups": self.groups.number,
+            "largest": self.largest,
+            "sizes": [{"size": size, "groups": number} for size, number in self.groups.sizes.items()],
+            "distances": [{"distance": bits, "duplicates": number} for bits, number in self.distances.items()],
+            "largest_groups": [each.to_dict() for each in self.groups.largest],
+            "without_canonical": self.groups.without_canonical,
+            "time": self.time and self.time.to_dict(),
+            "sources": self.sources and self.sources.to_dict(),
+            "scheme": self.scheme,
+            "grouping": [dict(each) for each in self.grouping],
+        }
+
+
+def utc_text(milliseconds: int) -> str:
+    """
+    Return a moment as ISO 8601; one that Python's calendar does not have as its milliseconds since 1970.
+
+    Examples:
+        >>> utc_text(1_700_000_000_000)
+        '2023-11-14T22:13:20Z'
+    """
+    try:
+        return (_EPOCH + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except OverflowError:
+        return f"{milliseconds} ms"

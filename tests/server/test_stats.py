@@ -1,0 +1,166 @@
+"""
+``stats`` on real servers: every number is the one that reading all documents gives.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from es_simhash import (
+    DEFAULT_SCHEME,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    SimHashClient,
+    fingerprint_fields,
+    get_scheme,
+)
+from es_simhash.flows.upkeep import group_sizes, stats as stats_flow
+from tests.server.support import put
+
+FIELDS = {"time_field": "published", "source_field": "agency", "text_field": "body"}
+OWN = {"published": {"type": "date"}, "agency": {"type": "keyword"}, "body": {"type": "text"}}
+TWO_SHARDS = {"number_of_shards": 2, "number_of_replicas": 0}
+
+
+def planted(count, *, seed=3):
+    """Return documents with fingerprints; some have a group, a source and a date; some groups have no canonical."""
+    chance = random.Random(seed)
+    documents = [{"_id": "wrong-date", "published": "1970-01-01"}]
+    for number in range(count):
+        id_ = f"{number:04d}"
+        day = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=chance.randrange(60))
+        own = {"_id": id_, "body": f"text {number} <script>", "published": day.isoformat()}
+        own |= {} if number % 9 == 0 else {"agency": f"agency {number % 7}"}
+        if number % 10:
+            own |= fingerprint_fields(chance.getrandbits(64))
+            group = f"{max(1, number % 40 - chance.randrange(3)):04d}" if number >= 40 else id_
+            own["simhash"] |= {"group": group}
+            own["simhash"] |= {} if group == id_ else {"duplicate_of": group, "distance": chance.randrange(4)}
+        documents.append(own)
+    # The canonical of this one was deleted by another program.
+    lone = fingerprint_fields(7) | {"_id": "lone"}
+    lone["simhash"] |= {"group": "gone", "duplicate_of": "gone", "distance": 3}
+    return [*documents, lone, {"_id": "ungrouped", **fingerprint_fields(8)}]
+
+
+def expected(documents):
+    """Return the numbers, by reading every document."""
+    ours = [each["simhash"] for each in documents if "simhash" in each]
+    sizes = Counter(Counter(each["group"] for each in ours if "group" in each).values())
+    return {
+        "documents": len(documents),
+        "fingerprinted": len(ours),
+        "duplicates": sum("duplicate_of" in each for each in ours),
+        "ungrouped": sum("group" not in each for each in ours),
+        "groups": sum(number for size, number in sizes.items() if size > 1),
+        "largest": max((size for size in sizes if size > 1), default=0),
+        "without_canonical": len(
+            {each["group"] for each in ours if "duplicate_of" in each}
+            - {each.get("group") for each in ours if "duplicate_of" not in each}
+        ),
+        "sizes": [{"size": size, "groups": sizes[size]} for size in sorted(sizes) if size > 1],
+        "distances": [
+            {"distance": bits, "duplicates": number}
+            for bits, number in sorted(Counter(each["distance"] for each in ours if "distance" in each).items())
+        ],
+    }
+
+
+def counted(found):
+    return {name: found[name] for name in expected([])}
+
+
+@pytest.fixture
+def filled(server, sync_client, index):
+    """Two indices behind one alias, with planted documents; returns the alias and the documents."""
+    documents = planted(200)
+    simhash = SimHashClient(sync_client)
+    for number, name in enumerate((index, f"{index}-b")):
+        simhash.create_index(name, text_field="body", mappings={"properties": OWN}, settings=TWO_SHARDS)
+        put(server, name, documents[number::2])
+        server.request("POST", "/_aliases", {"actions": [{"add": {"index": name, "alias": f"{index}-all"}}]})
+    return f"{index}-all", documents
+
+
+def test_the_numbers_are_those_of_all_documents(filled, simhash, monkeypatch):
+    """By alias, over several shards and indices, in pages of three groups and sources."""
+    alias, documents = filled
+    monkeypatch.setattr(group_sizes, "PAGE", 3)
+    monkeypatch.setattr(stats_flow, "PAGE", 3)
+    found = simhash.stats(alias, **FIELDS).to_dict()
+    assert counted(found) == expected(documents)
+    assert (found["scheme"], found["grouping"]) == (str(get_scheme(DEFAULT_SCHEME)), [])
+    by_source = Counter(each.get("agency") for each in documents)
+    assert {each["source"]: each["documents"] for each in found["sources"]["parts"]} == {
+        name: number for name, number in by_source.items() if name
+    }
+    assert found["sources"]["without"]["documents"] == by_source[None]
+    assert found["sources"]["number"] == 7
+    shares = [each["duplicates"] for each in found["sources"]["parts"]]
+    assert shares == sorted(shares, reverse=True)
+    time = found["time"]
+    assert (time["interval"], time["earlier"]["documents"], time["without"]["documents"]) == ("day", 1, 2)
+    days = Counter(each["published"][:10] for each in documents if each.get("published", "1970") > "1971")
+    assert {each["from"][:10]: each["documents"] for each in time["parts"]} == days
+    largest = found["largest_groups"][0]
+    assert largest["documents"] == found["largest"]
+    assert largest["text"] == f"text {int(largest['id'])} <script>"
+
+
+def test_a_filter(filled, simhash):
+    """Only the documents that match are counted, everywhere."""
+    alias, documents = filled
+    found = simhash.stats(alias, filter={"term": {"agency": "agency 3"}}, **FIELDS).to_dict()
+    matching = [each for each in documents if each.get("agency") == "agency 3"]
+    assert counted(found) == expected(matching)
+    assert [each["source"] for each in found["sources"]["parts"]] == ["agency 3"]
+
+
+def test_a_real_index(server, simhash, call, index):
+    """Empty, with one document, and grouped; then with a pattern."""
+    simhash.create_index(index, text_field="body", mappings={"properties": OWN})
+    assert counted(simhash.stats(index, **FIELDS).to_dict()) == expected([])
+    text = "the council votes on the new bridge across the harbour"
+    list(call(simhash.ingest(index, [{"_id": "a", "body": text}], on_duplicate="tag")))
+    server.request("POST", f"/{index}/_refresh")
+    found = simhash.stats(index, **FIELDS)
+    assert (found.documents, found.fingerprinted, found.groups.number, found.share) == (1, 1, 0, 0.0)
+    list(call(simhash.ingest(index, [{"_id": "b", "body": text}], on_duplicate="tag")))
+    server.request("POST", f"/{index}/_refresh")
+    found = simhash.stats(f"{index}*", text_field="body")
+    assert (found.duplicates, dict(found.groups.sizes), dict(found.distances)) == (1, {2: 1}, {0: 1})
+    assert [(each.id, each.text) for each in found.groups.largest] == [("a", text)]
+    assert found.grouping[0]["rule"] == "star"
+    json.dumps(found.to_dict())
+
+
+def test_what_cannot_be_counted(server, simhash, index):
+    """No fields of ours, a field that is not mapped or of the wrong type, a pattern without an index."""
+    put(server, index, [{"_id": "a", "body": "text", "published": "2026-01-01"}])
+    with pytest.raises(MappingError, match="has no 'simhash' fields"):
+        simhash.stats(index)
+    with pytest.raises(IncompleteSearchError):
+        simhash.stats(f"{index}-none*")
+    simhash.put_mapping(index, text_field="body")
+    for wrong in ({"time_field": "nothing"}, {"time_field": "body"}, {"source_field": "body"}):
+        with pytest.raises(InvalidInputError, match=next(iter(wrong.values()))):
+            simhash.stats(index, **wrong)
+    assert simhash.stats(index, source_field="body.keyword", time_field="published").documents == 1
+
+
+def test_the_command(run, filled):
+    """JSON is what the method returns; the tables have the same numbers."""
+    alias, documents = filled
+    options = ["--time-field", "published", "--source-field", "agency"]
+    result = run("stats", alias, *options, "--json")
+    assert counted(json.loads(result.stdout)) == expected(documents)
+    shown = run("stats", alias, *options, "-t", "body").stdout
+    assert f"{len(documents):,} documents, scheme {get_scheme(DEFAULT_SCHEME)}" in shown
+    assert "agency 3" in shown
+    assert "2026-01-02" in shown
