@@ -32,9 +32,11 @@ settings.register_profile("laptop", deadline=None, suppress_health_check=[Health
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
-# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves. Every child
-# process reads this variable, also a server that a command of ours starts.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and the
+# verification of classes is a sixth of a start. Every child process reads this variable, also a server that a command
+# of ours starts.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
 
 if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
     CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
@@ -102,7 +104,7 @@ def pytest_xdist_make_scheduler(config, log):
     class GroupScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file, _, test = nodeid.partition("::")
-            used = re.search(r"[\[-](secured|opensearch|elasticsearch)\b", test)
+            used = re.search(r"[\[-](secured|cluster|opensearch|elasticsearch)\b", test)
             return used[1] if used and NETWORKED & set(Path(file).parts) else file
 
     return GroupScheduling(config, log)

@@ -93,7 +93,7 @@ def secured():
         yield server
 
 
-@pytest.fixture(scope="session", params=PRODUCTS[: 1 + (ROUNDS > 2)])
+@pytest.fixture(scope="session", params=PRODUCTS[: 1 + (ROUNDS > 2)], ids="cluster of {}".format)
 def cluster(request):
     """
     Three nodes for all tests of the session: each takes index names of its own, and starts the nodes that it stopped.

@@ -16,8 +16,8 @@ import pytest
 
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import embedded_server
-from tests.server.servers import Server, is_required, send
-from tests.server.support import leader_of
+from tests.server.servers import PRODUCTS, Server, is_required, send
+from tests.server.support import ROUNDS, leader_of
 
 ENDING_SECONDS = 30
 
@@ -34,8 +34,9 @@ def start(product, **options):
         raise
 
 
+# Of Elasticsearch, test_serve_keeps_its_data shows in `make test` that data outlive a stop.
 @pytest.mark.faults
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+@pytest.mark.parametrize("product", PRODUCTS[: 1 + (ROUNDS > 2)])
 def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
     """A document that was acknowledged survives a SIGKILL, and a stop, also for the next server of the folder."""
     with start(product, data=tmp_path / "data") as server:
