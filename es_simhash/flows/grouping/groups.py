@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.arguments import check_choice, check_count
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.lookup.fetch import FETCH
@@ -102,12 +103,8 @@ class GroupOptions:
     verify: Verified | None = None
 
     def __post_init__(self) -> None:
-        if self.sort not in ("id", "size"):
-            raise InvalidInputError(f"sort {shorten(self.sort)} is not known: give 'id' or 'size'")
-        if isinstance(self.min_size, bool) or not isinstance(self.min_size, int):
-            raise TypeError(f"min_size must be an int, not {type(self.min_size).__name__}")
-        if self.min_size < 2:
-            raise InvalidInputError(f"min_size {self.min_size} is too small: a group has 2 documents or more")
+        check_choice("sort", self.sort, ("id", "size"))
+        check_count("min_size", self.min_size, 2)
         check_filter(self.filter)
         check_source(self.source)
         self.limits()

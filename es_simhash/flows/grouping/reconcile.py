@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
@@ -92,7 +92,7 @@ def check_moment(since: str | datetime | None) -> str | None:
             ) from error
         since = since if since.tzinfo else since.replace(tzinfo=UTC)
     if not isinstance(since, datetime):
-        raise TypeError(f"since must be a datetime or a string, not {type(since).__name__}")
+        raise WrongTypeError(f"since must be a datetime or a string, not {type(since).__name__}")
     if since.tzinfo is None:
         raise InvalidInputError(f"since {since} has no time zone: add one, as in datetime.now(UTC)")
     return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

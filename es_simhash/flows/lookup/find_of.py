@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.arguments import check_name
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.confirmation import send_confirmed, with_settings
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
@@ -44,12 +45,7 @@ def check_id(id: str) -> None:
         TypeError: If it is no string.
         InvalidInputError: If it is empty, or cannot be sent.
     """
-    if not isinstance(id, str):
-        raise TypeError(f"id must be a string, not {type(id).__name__}")
-    if not id:
-        raise InvalidInputError("id '' is empty: give the _id of a document")
-    if has_lone_surrogate(id):
-        raise InvalidInputError(f"id {shorten(id)} has half a character (a lone surrogate): no document has such an id")
+    check_name("id", id, wanted="the id of a document")
 
 
 def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:

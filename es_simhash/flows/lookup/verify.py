@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.arguments import check_fields
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
 from es_simhash.flows.protocol import Compute, Flow
@@ -64,10 +65,9 @@ class Verification:
 
     def __post_init__(self) -> None:
         check_bound(self.similarity, name="similarity")
-        if self.text_field:
-            check_text_fields(self.text_field)
+        check_fields("text_field", self.text_field, may_lack=True)
         if self.texts is not None and not callable(self.texts):
-            raise TypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
+            raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
 
 
 Verify: TypeAlias = bool | float | TextSource | Verification
@@ -223,7 +223,9 @@ def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
         elif text is None:
             found.missing[each.key] = NoText("no_source")
         else:
-            raise TypeError(f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None")
+            raise WrongTypeError(
+                f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None"
+            )
     return found
 
 
