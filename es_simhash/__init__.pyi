@@ -14,13 +14,14 @@ from .errors import (
     SearchFailedError,
     SimHashError,
     WorkerError,
+    WrongTypeError,
 )
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
-from .flows.removal.records import Deduped, RemovalPlan
+from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
@@ -59,6 +60,7 @@ from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .quality.stats import Stats
 from .review.review import review_html
+from .tables.tabular import Table, table
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -96,9 +98,11 @@ __all__ = [
     "SimHashClient",
     "SimHashError",
     "Stats",
+    "Table",
     "Verification",
     "WorkerError",
     "Written",
+    "WrongTypeError",
     "block_terms",
     "build_component_template",
     "build_dashboards",
@@ -126,6 +130,7 @@ __all__ = [
     "review_html",
     "schemes",
     "simhash",
+    "table",
     "to_hex",
     "with_fingerprints",
 ]

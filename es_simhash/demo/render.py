@@ -33,6 +33,9 @@ __all__ = [
     "verdicts_table",
 ]
 
+CELLS = 40
+"""Width of the opening of a text on the terminal."""
+
 _CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 _DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
@@ -181,12 +184,12 @@ def diff_text(diff: WordDiff) -> Text:
     return Text("\n").join(lines)
 
 
-def _opening(document: Document, *, cells: int = 40) -> Text:
+def _opening(document: Document) -> Text:
     """
-    Return the title, or the beginning of the text if there is no title, at most *cells* of the terminal wide.
+    Return the title, or the beginning of the text if there is no title.
     """
-    text = Text(_visible((document.title or document.text)[: cells + 1]), style="dim")
-    text.truncate(cells, overflow="ellipsis")
+    text = Text(_visible((document.title or document.text)[: CELLS + 1]), style="dim")
+    text.truncate(CELLS, overflow="ellipsis")
     return text
 
 

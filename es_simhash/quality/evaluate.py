@@ -7,7 +7,7 @@ Answers of a search engine can be measured instead. No request is made here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.rescore import NearDups
 from es_simhash.index.similarity import check_bound, compare_pairs
 from es_simhash.quality.truth import Truth
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = ["FORGIVEN", "Evaluation", "Report", "evaluate"]
 
@@ -82,7 +84,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Tabular):
     """
     The pairs that were reported, with their known similarities.
 
@@ -218,6 +220,25 @@ class Report:
             "by_distance": self.by_distance(),
             "by_length": self.by_length(),
         }
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a flat row for each max_distance: the figures by distance alone, and those verified."""
+        return [_flat(each) for each in self.by_distance()]
+
+    def _title(self) -> str:
+        known = f"{int((self.truth.jaccard >= self._from(0)).sum()):,} known pairs"
+        return f"{self.scheme} against {known} of {len(self.truth.ids):,} documents"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        shares = [f"{kind}{name}" for kind in ("", "verified.") for name in ("recall", "precision")]
+        bars = dict.fromkeys(shares, 1.0)
+        lengths = [_flat(each) for each in self.by_length()]
+        return [Sheet("By max_distance", self.to_dicts(), bars), Sheet("By length of the shorter text", lengths, bars)]
+
+
+def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:
+    verified = {f"verified.{name}": value for name, value in figures["verified"].items() if name != "positives"}
+    return {name: value for name, value in figures.items() if name != "verified"} | verified
 
 
 def evaluate(

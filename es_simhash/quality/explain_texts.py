@@ -4,7 +4,7 @@ Explains why two texts are near-duplicates, or why not: bits, blocks, features, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -23,6 +23,9 @@ from es_simhash.hashing.listing import list_features
 from es_simhash.index.presets import PRESETS
 from es_simhash.index.similarity import Similarity, compare_texts
 from es_simhash.quality.worddiff import WordDiff, word_diff
+from es_simhash.tables.markup import Html, element, user_text
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = ["Explanation", "Feature", "explain"]
 
@@ -50,7 +53,7 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Tabular):
     """
     The comparison of two texts.
 
@@ -125,6 +128,23 @@ class Explanation:
             for preset in PRESETS.values()
             if distance is not None and distance <= preset.max_distance and self.similarity.jaccard >= preset.similarity
         )
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each feature: its name, and its weight in both texts."""
+        return [_plain(each) for each in self.features]
+
+    def _title(self) -> str:
+        distance = "no distance" if self.distance is None else f"distance {self.distance} bits"
+        return f"{distance}; {self.similarity.jaccard:.1%} of the shingles are the same"
+
+    def _sheets(self) -> Sequence[Sheet | Html]:
+        marks = {"removed": "del", "added": "ins"}
+        excerpts = [
+            element("p", *(user_text(each.text, within=marks.get(each.change.value, "bdi")) for each in excerpt))
+            for excerpt in self.diff.excerpts
+        ]
+        differing = [_plain(each) for each in self.differing]
+        return [*excerpts, Sheet(f"Features that differ, of {len(self.features):,}", differing)]
 
     def to_dict(self, *, most: int = 20) -> dict[str, Any]:
         """

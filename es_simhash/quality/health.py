@@ -16,6 +16,8 @@ from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
 from es_simhash.index.similarity import shingle_set
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = ["FEW_SHINGLES", "Diagnosis", "Finding", "judge_blocks", "judge_missing", "judge_sample"]
 
@@ -51,7 +53,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Tabular):
     """
     The health of one index.
 
@@ -87,6 +89,19 @@ class Diagnosis:
         """Return everything as plain JSON values."""
         return {**asdict(self), "healthy": self.is_healthy}
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each finding."""
+        return [asdict(each) for each in self.findings]
+
+    def _title(self) -> str:
+        state = "healthy" if self.is_healthy else "not healthy"
+        return f"{self.index}: {state}; {self.fingerprinted:,} of {self.documents:,} documents have a fingerprint"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        reasons = [{"reason": each} for each in self.reasons]
+        sheets = [Sheet("Findings", self.to_dicts()), Sheet("Lookups", self.forecast)]
+        return [*sheets, Sheet("Not all documents were examined", reasons)] if reasons else sheets
+
 
 def judge_sample(
     hits: Sequence[Mapping[str, Any]], *, scheme: Scheme, text_fields: Sequence[str], prefix: str
@@ -104,21 +119,32 @@ def judge_sample(
         prefix:
             Name of the object that holds the fields.
     """
-    fields = Fields(prefix)
+    findings = _judge_values(hits, Fields(prefix))
+    if text_fields:
+        return findings + _judge_texts(hits, scheme, text_fields, Fields(prefix))
+    texts = Finding(
+        "note",
+        "texts",
+        "the mapping does not record the text field, so texts were not examined",
+        "record the text field: put_mapping, or es-simhash create --existing --text-field",
+    )
+    return [*findings, texts]
+
+
+def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Finding]:
+    """Return findings about the fields themselves: fingerprint, block terms, and the signed copy."""
     broken: list[str] = []
     rounded: list[str] = []
     numbers = 0
-    held: list[int | None] = []
     for hit in hits:
         values = hit.get("fields") or {}
         value = _fingerprint(values, fields.fingerprint)
-        held.append(value)
         terms = tuple((values.get(name) or [None])[0] for name in fields.blocks)
         if value is None or terms != block_terms(value):
             broken.append(hit["_id"])
             continue
-        number = (hit.get("_source") or {}).get(prefix) or {}
-        number = number.get("value") if isinstance(number, Mapping) else None
+        own = (hit.get("_source") or {}).get(fields.prefix)
+        number = own.get("value") if isinstance(own, Mapping) else None
         if number is not None:
             numbers += not isinstance(number, str)
             rounded += [] if _unsigned(number) == value else [hit["_id"]]
@@ -152,22 +178,13 @@ def judge_sample(
                 "backfill the index: it writes decimal strings",
             )
         )
-    if not text_fields:
-        findings.append(
-            Finding(
-                "note",
-                "texts",
-                "the mapping does not record the text field, so texts were not examined",
-                "record the text field: put_mapping, or es-simhash create --existing --text-field",
-            )
-        )
-        return findings
-    return findings + _judge_texts(hits, held, scheme, text_fields)
+    return findings
 
 
 def _judge_texts(
-    hits: Sequence[Mapping[str, Any]], held: Sequence[int | None], scheme: Scheme, text_fields: Sequence[str]
+    hits: Sequence[Mapping[str, Any]], scheme: Scheme, text_fields: Sequence[str], fields: Fields
 ) -> list[Finding]:
+    held = [_fingerprint(hit.get("fields") or {}, fields.fingerprint) for hit in hits]
     texts = [text_or_none(hit, text_fields) for hit in hits]
     known = [
         (hit["_id"], text, value)

@@ -6,10 +6,13 @@ Plain values and what follows from them. No request is made here; ``flows.upkeep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = ["Count", "GroupCounts", "GroupSize", "SourceCounts", "Stats", "TimeCounts", "utc_text"]
 
@@ -169,7 +172,7 @@ class GroupCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Tabular):
     """
     The numbers of an index, counted over all its documents, or over those that match a filter.
 
@@ -244,6 +247,42 @@ class Stats:
             "scheme": self.scheme,
             "grouping": [dict(each) for each in self.grouping],
         }
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """
+        Return a row for each size of groups, distance, interval of time and source; ``by`` says of which it is.
+        """
+        plain = self.to_dict()
+        rows = [{"by": "size", "value": each["size"], "groups": each["groups"]} for each in plain["sizes"]]
+        rows += [
+            {"by": "distance", "value": each["distance"], "duplicates": each["duplicates"]}
+            for each in plain["distances"]
+        ]
+        for by, name, key in (("time", "time", "from"), ("source", "sources", "source")):
+            for each in (plain[name] or {}).get("parts", ()):
+                rows.append({"by": by, "value": each[key], **{k: v for k, v in each.items() if k != key}})
+        return rows
+
+    def _title(self) -> str:
+        share = "" if self.share is None else f" ({self.share:.1%})"
+        return (
+            f"{self.index}: {self.documents:,} documents, {self.duplicates:,} duplicates{share}, "
+            f"{self.groups.number:,} groups"
+        )
+
+    def _sheets(self) -> Sequence[Sheet]:
+        titles = {
+            "size": "Groups by number of documents",
+            "distance": "Duplicates by distance in bits",
+            "time": "Over time",
+            "source": "By source",
+        }
+        sheets = [Sheet("Largest groups", [each.to_dict() for each in self.groups.largest])]
+        for by, title in titles.items():
+            rows = [{k: v for k, v in row.items() if k != "by"} for row in self.to_dicts() if row["by"] == by]
+            most = {name: max((row.get(name, 0) for row in rows), default=0) for name in ("groups", "duplicates")}
+            sheets += [Sheet(title, rows, {**most, "share": 1})] if rows else []
+        return sheets
 
 
 def utc_text(milliseconds: int) -> str:

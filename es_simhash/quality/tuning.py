@@ -21,6 +21,8 @@ from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.presets import PRESETS
 from es_simhash.index.similarity import compare_pairs
 from es_simhash.quality.edits import EDITS
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = [
     "DISTANCES",
@@ -182,7 +184,7 @@ class PresetFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(Tabular):
     """
     Figures for texts like those of an index, and the recommended preset.
 
@@ -220,6 +222,33 @@ class Tuning:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         return asdict(self)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each preset, and one for each scheme and distance."""
+        rows = [{"kind": "preset", "name": each.preset, **_without(asdict(each), "preset")} for each in self.presets]
+        for figures in self.schemes:
+            shares = {f"recall.{kind}": share for kind, share in figures.by_edit.items()}
+            row = _without(asdict(figures), "scheme", "by_edit")
+            rows.append({"kind": "scheme", "name": figures.scheme, **row, **shares})
+        return rows
+
+    def _title(self) -> str:
+        advice = f"recommended preset: {self.recommended}" if self.recommended else "no preset is recommended"
+        return f"{self.index}: {advice}, from a sample of {self.sampled:,} of {self.documents:,} documents"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        bars = {"recall": 1, "recall_above_bound": 1, "precision": 1}
+        rows = self.to_dicts()
+        kinds = {"preset": "Presets, verified", "scheme": "Schemes, by distance alone"}
+        sheets = [
+            Sheet(title, [_without(row, "kind") for row in rows if row["kind"] == kind], bars)
+            for kind, title in kinds.items()
+        ]
+        return [*sheets, Sheet("Notes", [{"note": each} for each in self.notes])] if self.notes else sheets
+
+
+def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def measure_scheme(

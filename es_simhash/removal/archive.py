@@ -1,36 +1,29 @@
 """
-The archive of what was removed: gzip, a member for each batch, each on the disk before its documents are deleted.
+The archive of what was removed: its format, and how it is read and checked. ``archive_writer`` writes it.
 
-The lines are those of ``archive_line``. A last member that is not whole is left by a process that is killed, which had
-deleted none of its documents, or by a copy that was cut short, when all of them may be gone; nothing tells the two
-apart. So readers that allow it read its whole lines, and a writer moves it to a file beside the archive. A new archive
-begins with an empty member, so it is never an empty file.
+It is gzip, with a member for each batch; a new archive begins with an empty member, so it is never an empty file. The
+lines are those of ``archive_line``.
 
-Memory: a batch while the archive is written, a line while it is read.
+A last member that is not whole is left by a process that is killed, which had deleted none of its documents, or by a
+copy that was cut short, when all of them may be gone; nothing tells the two apart. So readers that allow it read its
+whole lines, and a writer moves it to a file beside the archive. Memory: a line.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive_line import parse_archive_line, to_archive_line
-from es_simhash.removal.cut_end import EMPTY, has_member, is_inflated, save_end
-from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, refuse_pipe, sync_file, sync_folder
-from es_simhash.removal.records import Archived, Key
+from es_simhash.removal.archive_line import parse_archive_line
+from es_simhash.removal.cut_end import has_member, is_inflated
+from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, refuse_pipe
+from es_simhash.removal.records import Archived
 
-__all__ = ["ArchiveSummary", "ArchiveWriter", "check_archive", "cut_sentence", "read_archive"]
+__all__ = ["ArchiveReader", "ArchiveSummary", "check_archive", "cut_sentence", "read_archive"]
 
 CHUNK = 1 << 20
 ADVICE = "give a file that dedupe --archive has made"
@@ -78,7 +71,7 @@ def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
         InvalidInputError: If it is not an archive, or damaged; the message names file and line.
         OSError: If the file cannot be read.
     """
-    reader = _Reader(Path(path), allow_cut=allow_cut)
+    reader = ArchiveReader(Path(path), allow_cut=allow_cut)
     plans: set[str] = set()
     for archived in reader.read():
         plans.add(archived.plan)
@@ -107,11 +100,25 @@ def read_archive(path: FilePath, *, allow_cut: bool = False) -> Iterator[Archive
     Whole lines of a last member that is not whole are read too, where that is allowed. Damage is noticed when it is
     reached: call :func:`check_archive` first where nothing may be done with the lines before it.
     """
-    yield from _Reader(Path(path), allow_cut=allow_cut).read()
+    yield from ArchiveReader(Path(path), allow_cut=allow_cut).read()
 
 
-class _Reader:
-    """Reads the lines of an archive, member by member, and counts them."""
+class ArchiveReader:
+    """
+    Reads the lines of an archive, member by member, and counts them.
+
+    Args:
+        path:
+            The archive.
+        allow_cut:
+            Whether a last member may be not whole; else that is an error.
+        size:
+            Length of the part of the file to read; by default all of it.
+
+    Attributes:
+        lines, size, is_cut, cut_lines:
+            What was read so far, as in :class:`ArchiveSummary`.
+    """
 
     def __init__(self, path: Path, *, allow_cut: bool = False, size: int | None = None) -> None:
         self._path = path
@@ -206,155 +213,3 @@ class _Reader:
 
 class _CutError(Exception):
     """The last member is not whole."""
-
-
-class ArchiveWriter:
-    """
-    Appends to an archive of one plan; use it as a context manager.
-
-    Args:
-        path:
-            The archive; made if it does not exist. A last member that is not whole is moved to a file beside it, with a
-            warning.
-        plan:
-            SHA-256 of the plan.
-
-    Raises:
-        InvalidInputError: If it is not an archive, is damaged, belongs to another plan, is in use by another process,
-            or cannot be written.
-    """
-
-    def __init__(self, path: FilePath, plan: str) -> None:
-        self._path = Path(path)
-        self._plan = plan
-        self._known: set[bytes] = set()
-        self._file = self._open()
-        try:
-            self._size = self._read()
-        except BaseException:
-            self._file.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def holds(self, key: Key) -> bool:
-        """Return whether the document *key* is in the archive."""
-        return _digest(key) in self._known
-
-    def find(self, keys: Sequence[Key]) -> dict[Key, Archived]:
-        """Return the lines of the documents *keys*; the whole archive is read."""
-        wanted = set(keys)
-        if not wanted:
-            return {}
-        return {each.key: each for each in _Reader(self._path, size=self._size).read() if each.key in wanted}
-
-    def append(self, batch: Sequence[Archived]) -> None:
-        """
-        Add the documents of *batch*, and return when they are on the disk.
-
-        Raises:
-            InvalidInputError: If they cannot be written; then the archive is as it was.
-        """
-        if not batch:
-            return
-        text = "".join(f"{to_archive_line(each)}\n" for each in batch)
-        self._write(gzip.compress(text.encode("utf-8", "surrogatepass"), mtime=0))
-        self._known.update(_digest(each.key) for each in batch)
-
-    def _open(self) -> BinaryIO:
-        try:
-            file = open(self._path, "ab+", buffering=0, opener=_open_private)  # noqa: SIM115
-        except OSError as error:
-            raise self._cannot_write(error) from error
-        if not _lock(file):
-            file.close()
-            raise InvalidInputError(f"{self._path} is in use by another process: wait for it, or give another archive")
-        return file
-
-    def _read(self) -> int:
-        """Note what is in the archive, cut off a last member that is not whole, and return the length of the rest."""
-        if self._is_new():
-            self._file.truncate(0)
-            self._size = 0
-            self._write(EMPTY)
-            sync_folder(self._path)
-            return self._size
-        reader = _Reader(self._path, allow_cut=True)
-        for number, each in enumerate(reader.read(), 1):
-            if each.plan != self._plan:
-                raise bad_line(self._path, number, "belongs to another plan", "give each plan an archive of its own")
-            self._known.add(_digest(each.key))
-        if reader.is_cut:
-            self._move_end(reader.size)
-            self._file.truncate(reader.size)
-            sync_file(self._file)
-            self._known = {_digest(each.key) for each in _Reader(self._path).read()}
-        return reader.size
-
-    def _move_end(self, at: int) -> None:
-        """Keep what begins at *at* as an archive of its own: its documents may be gone from their index."""
-        try:
-            kept = save_end(self._path, at)
-        except OSError as error:
-            raise self._cannot_write(error) from error
-        if kept is not None:
-            warnings.warn(
-                f"the end of {self._path} was cut off, and moved to {kept}: if a document of it is missing in its "
-                f"index, restore {kept}",
-                stacklevel=2,
-            )
-
-    def _is_new(self) -> bool:
-        """Return whether the file holds nothing, or what a process leaves that is killed while it makes it."""
-        self._file.seek(0)
-        held = self._file.read(len(EMPTY) + 1)
-        return len(held) <= len(EMPTY) and (held == EMPTY[: len(held)] or not any(held))
-
-    def _write(self, data: bytes) -> None:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[self._file.write(view) :]
-            sync_file(self._file)
-        except OSError as error:
-            with suppress(OSError):  # what stays is cut off by the next run
-                self._file.truncate(self._size)
-            raise self._cannot_write(error) from error
-        self._size += len(data)
-
-    def _cannot_write(self, error: OSError) -> InvalidInputError:
-        return InvalidInputError(
-            f"{self._path} cannot be written ({error.strerror}), so nothing more was deleted: see to the disk, and run "
-            "the same command again"
-        )
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: it has documents in it."""
-    return os.open(path, flags, 0o600)
-
-
-def _digest(key: Key) -> bytes:
-    return blake2b(json.dumps(key).encode(), digest_size=16).digest()
-
-
-def _lock(file: object) -> bool:
-    """Return whether this process alone writes to *file* from now on."""
-    try:
-        import fcntl  # noqa: PLC0415 -- not on every system
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
-    except OSError:
-        return False
-    return True

@@ -1,8 +1,8 @@
 """
 One line of an archive: ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``.
 
-``_source`` is JSON as the server returned it, and ``canonical`` is ``{"index", "id", "routing"}``. Files are read and
-written in ``archive``.
+``_source`` is JSON as the server returned it, and ``canonical`` is ``{"index", "id", "routing"}``. Files are read in
+``archive`` and written in ``archive_writer``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from es_simhash.index.keys import Key
 from es_simhash.removal.raw_json import end_of_value, join_members, split_members
 from es_simhash.removal.records import Archived, take
 
@@ -20,16 +21,17 @@ def to_archive_line(archived: Archived) -> str:
     """
     Return the line of *archived*, without its line feed.
     """
-    index, id_, routing = archived.canonical
+    canonical = archived.canonical
     return join_members(
         {
             "_index": json.dumps(archived.index),
             "_id": json.dumps(archived.id),
             "_routing": json.dumps(archived.routing),
             "_source": archived.source,
-            "canonical": json.dumps({"index": index, "id": id_, "routing": routing}),
+            "canonical": json.dumps({"index": canonical.index, "id": canonical.id, "routing": canonical.routing}),
             "plan": json.dumps(archived.plan),
             "at": json.dumps(archived.at),
+            **({"together": json.dumps(archived.together)} if archived.together else {}),
         }
     )
 
@@ -45,10 +47,11 @@ def parse_archive_line(line: str) -> Archived:
     if not source.startswith("{"):
         raise ValueError("'_source' is missing or no object")
     canonical = take(plain, "canonical", dict)
-    key = (take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
+    key = Key(take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
-    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at)
+    together = tuple(map(str, take(plain, "together", list, type(None)) or ()))
+    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at, together)
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:

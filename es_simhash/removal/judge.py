@@ -7,7 +7,6 @@ Pure: documents come as the items of a multi-get.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
@@ -24,16 +23,10 @@ KeptKind = Literal[
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-Verdict: TypeAlias = Literal["delete", "deleted_before", "restore"] | KeptKind
-"""What to do with a line: delete the document, note that an earlier run has deleted it, bring it back, or keep it."""
+Verdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
+"""What to do with a line: delete the document, note that an earlier run has deleted it, or keep it."""
 
 _NO_INDEX = "index_not_found_exception"
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    document: State
-    canonical: State
 
 
 def is_unreadable(item: Mapping[str, Any]) -> bool:
@@ -77,16 +70,15 @@ def judge_removal(
         is_archived:
             Whether an earlier run with the same archive has archived the duplicate.
     """
-    pair = _Pair(state_of(removal.document, document), state_of(removal.canonical, canonical))
-    if "unreadable" in (pair.document, pair.canonical):
+    goes, stays = state_of(removal.document, document), state_of(removal.canonical, canonical)
+    if "unreadable" in (goes, stays):
         return "unreadable"
-    if "no_index" in (pair.document, pair.canonical):
+    if "no_index" in (goes, stays):
         return "index_replaced"
-    if pair.document == "missing" and is_archived:
-        # That it was changed since is no reason: nobody knows how long ago the duplicate was deleted.
-        return "restore" if pair.canonical == "missing" else "deleted_before"
-    if pair.canonical != "same":
-        return "canonical_missing" if pair.canonical == "missing" else "canonical_changed"
-    if pair.document == "same":
+    if goes == "missing" and is_archived:
+        return "deleted_before"
+    if stays != "same":
+        return "canonical_missing" if stays == "missing" else "canonical_changed"
+    if goes == "same":
         return "delete"
-    return "missing" if pair.document == "missing" else "changed"
+    return "missing" if goes == "missing" else "changed"

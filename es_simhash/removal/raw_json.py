@@ -17,21 +17,21 @@ __all__ = ["end_of_value", "join_members", "split_items", "split_members"]
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
 
 
-def split_members(text: str, at: int = 0) -> dict[str, str]:
+def split_members(text: str) -> dict[str, str]:
     r"""
-    Return the text of each value of the JSON object that stands in *text* at the position *at*.
+    Return the text of each value of the JSON object *text*.
 
     Of a key that stands there twice, the last value is returned, as by JSON libraries.
 
     Raises:
-        ValueError: If there is no such object.
+        ValueError: If it is not an object.
 
     Examples:
         >>> split_members('{"a": 1.10, "b": {"c": [1, 2]}}')
         {'a': '1.10', 'b': '{"c": [1, 2]}'}
     """
     members: dict[str, str] = {}
-    at = _expect(text, at, "{")
+    at = _expect(text, 0, "{")
     if text[at : at + 1] == "}":
         return members
     while True:

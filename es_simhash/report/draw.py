@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from es_simhash.dashboards.vega import DUPLICATES, OTHERS
 from es_simhash.errors import MissingDependencyError
-from es_simhash.review.markup import Child, Html, element
+from es_simhash.tables.markup import Child, Html, element
 
 __all__ = ["draw", "require_drawing"]
 

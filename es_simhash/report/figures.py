@@ -14,7 +14,7 @@ from es_simhash.dashboards.rows import Rows, given, size_rows
 from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
 from es_simhash.report.draw import draw
 from es_simhash.report.speech import Speech
-from es_simhash.review.markup import Child, Html, element, shown
+from es_simhash.tables.markup import Child, Html, element, shown
 
 __all__ = ["figures", "table"]
 

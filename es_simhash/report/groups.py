@@ -8,7 +8,7 @@ from es_simhash.quality.worddiff import word_diff
 from es_simhash.report.data import Member, ShownGroup, WhyShown
 from es_simhash.report.speech import Speech
 from es_simhash.review.excerpts import excerpt
-from es_simhash.review.markup import Child, Html, element, join, user_text
+from es_simhash.tables.markup import Child, Html, element, join, user_text
 
 __all__ = ["group_article"]
 

@@ -17,7 +17,7 @@ from es_simhash.report.data import WIDEST_SEARCH, Report
 from es_simhash.report.figures import figures, table
 from es_simhash.report.groups import group_article
 from es_simhash.report.speech import Speech
-from es_simhash.review.markup import Child, Html, element, join, user_text
+from es_simhash.tables.markup import Child, Html, element, join, user_text
 
 __all__ = ["build_report"]
 

@@ -10,7 +10,7 @@ from string import Formatter
 from es_simhash.dashboards.chart_words import ChartWords
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.report.words import CHART_WORDS, LANGUAGES, LOCALES, WORDS
-from es_simhash.review.markup import Child, Html, join, user_text
+from es_simhash.tables.markup import Child, Html, join, user_text
 
 __all__ = ["Speech"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from es_simhash.quality.worddiff import Change, Segment
-from es_simhash.review.markup import Html, element
+from es_simhash.tables.markup import Html, element
 
 __all__ = ["excerpt"]
 

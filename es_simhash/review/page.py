@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from es_simhash.quality.worddiff import WordDiff
 from es_simhash.review.differences import FieldPair, compare_fields
 from es_simhash.review.excerpts import excerpt
-from es_simhash.review.markup import Html, element, join, user_text
 from es_simhash.review.summary import Band, Summary, band_of
 from es_simhash.review.tables import band_name, facts, percent_similar, tables
+from es_simhash.tables.markup import Html, element, join, user_text
 
 if TYPE_CHECKING:
     from es_simhash.removal.records import PlannedRemoval

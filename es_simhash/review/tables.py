@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from es_simhash.review.markup import Child, Html, element, user_text
 from es_simhash.review.summary import BANDS, MOST_VALUES, Band, Share, Summary, band_of
+from es_simhash.tables.markup import Child, Html, bar, element, user_text
 
 __all__ = ["band_name", "facts", "percent", "percent_similar", "tables"]
 
@@ -109,8 +109,8 @@ def _shares(title: str, name: str, shares: Sequence[Share], total: int) -> Html:
         numbers = [f"{each.removals:,}"]
         if is_known:
             numbers += ["" if each.documents is None else f"{each.documents:,}", percent(each.share)]
-        bar = each.share if is_known and each.share is not None else each.removals / total
-        rows.append(([each.name if each.name is not None else "(none)"], numbers, bar))
+        share = each.share if is_known and each.share is not None else each.removals / total
+        rows.append(([each.name if each.name is not None else "(none)"], numbers, share))
     head = [name, "would go", "of", "share"] if is_known else [name, "would go"]
     more = f" (the {MOST_VALUES} with most removals)" if len(shares) == MOST_VALUES else ""
     return _table(title + more, head, rows)
@@ -128,9 +128,9 @@ def _table(title: str, head: Sequence[str], rows: Sequence[tuple[Sequence[str], 
             *(element("th", user_text(each), scope="row") for each in words[:1]),
             *(element("td", user_text(each)) for each in words[1:]),
             *(element("td", each, class_="number") for each in numbers),
-            element("td", _bar(bar), class_="bar"),
+            element("td", bar(share), class_="bar"),
         )
-        for words, numbers, bar in rows
+        for words, numbers, share in rows
     ]
     return element(
         "table",
@@ -138,9 +138,3 @@ def _table(title: str, head: Sequence[str], rows: Sequence[tuple[Sequence[str], 
         element("thead", element("tr", *cells, element("td"))),
         element("tbody", *body),
     )
-
-
-def _bar(share: float) -> Html:
-    width = max(0.0, min(100.0, share * 100))
-    rect = element("rect", width=f"{width:.2f}", height="10")
-    return element("svg", rect, viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true")

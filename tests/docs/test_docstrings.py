@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
+import re
 
 import pytest
 
@@ -43,3 +45,18 @@ def test_examples_are_looked_at():
     """The search for examples finds those of functions, classes and methods."""
     found = {each.name for name in ("es_simhash.index.query", "es_simhash.index.fields") for each in examples_of(name)}
     assert {"es_simhash.index.query.build_query", "es_simhash.index.fields.Fields"} <= found
+
+
+METHODS = [
+    method
+    for name, method in inspect.getmembers(es_simhash.SimHashClient, inspect.isfunction)
+    if not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_a_method_explains_all_of_its_arguments_or_none(method):
+    """One entry may explain several arguments; without a list of them the summary does, or names another method."""
+    found = re.findall(r"^    ([a-z_, ]+):$", inspect.getdoc(method), re.MULTILINE)
+    explained = {name for line in found for name in line.split(", ")}
+    assert explained in (set(), set(inspect.signature(method).parameters) - {"self"})

@@ -143,6 +143,10 @@ class Writes(Base):
             for each in before
             if each.doc.fingerprint is not None and "duplicate_of" not in each.ours and each.place.id not in touched
         ]
+        for write, report in written:  # a document that replaces others is the canonical of some before it
+            own = fingerprint(write.text, scheme)
+            if own is not None and report.id is not None:
+                prints.setdefault(report.id, set()).add(own)
         for write, report in written:
             own = fingerprint(write.text, scheme)
             if own is not None and report.action in ("tagged", "skipped"):
@@ -154,8 +158,6 @@ class Writes(Base):
             if own is not None and report.action == "written" and not is_replaced:
                 missed = [each for each in canonicals if is_near(own, write.text, each.doc, grouping)]
                 assert not missed, f"{report} is near {missed}"
-            if own is not None and report.id is not None:
-                prints.setdefault(report.id, set()).add(own)
 
     def _give_fingerprints(self, where: str, *, is_sure: bool, remove: bool = False) -> None:
         """Let every document of *where* have the fingerprint of its text, or none."""

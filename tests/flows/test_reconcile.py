@@ -2,10 +2,10 @@
 
 import pytest
 
-from es_simhash import fingerprint_fields
+from es_simhash import MappingError, fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.reconcile import reconcile
-from es_simhash.index.grouping.rule import GroupingRequest
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from tests.flows.by_hand import (
     CLOSES,
     Cancelled,
@@ -149,6 +149,48 @@ def test_what_others_change_meanwhile(since, meddle):
         visible = max(n for n, api in enumerate(run.apis[: looks[-1]]) if api == "refresh")
         assert run.result.is_settled
         assert wrong(store) == [] or number > visible
+
+
+def change_only_the_text(store):
+    """Write another text, as a plain update does: the fingerprint stays."""
+    store.put("3", {**store.source("3"), "body": "nothing that others have", "mine": store.source("3")["simhash"]})
+
+
+@times
+def test_a_text_that_changes_meanwhile_is_read_again(since):
+    """Before any call: it gets no group by a text that it does not have any more."""
+    for number in range(len(run_reconcile(filled(), since=since).calls)):
+        store = filled()
+        result = run_reconcile(store, since=since, meddle_at=number, meddle=change_only_the_text).result
+        was, now = store.source("3")["mine"].get("group"), store.source("3")["simhash"].get("group")
+        assert now in (was, "3")
+        assert result.is_settled
+
+
+def regroup(store):
+    """Record that another grouping is there, as a whole run with regroup does at its end."""
+    own = store.mapping["_meta"]["es_simhash"]["simhash"]
+    own["grouping"] = Grouping("connected", 3, similarity=0.8).to_dict()
+
+
+@times
+def test_a_grouping_that_changes_meanwhile_ends_the_run(since):
+    """At once: after the mapping was read last, one request of writes at most is on its way, and it is an error."""
+    whole = run_reconcile(filled(), since=since)
+    first = whole.apis.index("put_mapping") + 1  # from here on the grouping is recorded
+    last = max(n for n, api in enumerate(whole.apis) if api == "bulk")
+    for number in range(first, last + 1):
+        store, seen = filled(), []
+
+        def answer(call, store=store, seen=seen):
+            seen.append(call.api)
+            return store(call)
+
+        flow = reconcile(Context(), INDEX, GroupingRequest(), since=since, batch=2)
+        with pytest.raises(MappingError, match="meanwhile"):
+            carry_out(flow, answer, meddle_at=number, meddle=lambda _, store=store: regroup(store))
+        late = [n for n, api in enumerate(seen) if api == "bulk" and n >= number]
+        assert late in ([], [number])
 
 
 def test_every_write_is_conditional():

@@ -9,9 +9,11 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.removal import restore as module
 from es_simhash.flows.removal.restore import restore
 from es_simhash.hashing import fingerprint
+from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key
 from es_simhash.index.mapping import build_mapping
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
 from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out
 from tests.flows.fake_server import INDEX, FakeServer
@@ -52,7 +54,7 @@ def archive(tmp_path, monkeypatch):
     with ArchiveWriter(path, "0" * 64) as writer:
         writer.append(
             [
-                Archived(INDEX, id_, None, json.dumps(source_of(id_)), (INDEX, "d0", None), "0" * 64, "2026-01-01")
+                Archived(INDEX, id_, None, json.dumps(source_of(id_)), Key(INDEX, "d0"), "0" * 64, "2026-01-01")
                 for id_ in list(TEXTS)[1:]
             ]
         )
@@ -60,10 +62,12 @@ def archive(tmp_path, monkeypatch):
 
 
 def make_store():
-    """Return a server that has the seventh document, and records a grouping."""
+    """Return a server that has the seventh document, in its group, and records a grouping."""
     mapping = build_mapping(text_field="body")
     mapping["_meta"]["es_simhash"]["simhash"]["grouping"] = Grouping().to_dict()
-    return Store({"d0": source_of("d0")}, mapping=mapping)
+    source = source_of("d0")
+    source["simhash"] |= group_fields("d0", at="2026-01-01T00:00:00.000Z")
+    return Store({"d0": source}, mapping=mapping)
 
 
 def context():
@@ -95,7 +99,7 @@ def test_a_failure_at_any_request(archive, wanted, failure, is_late):
         run = carry_out(restore(context(), [archive]), store, fail_at=number, failure=failure, is_late=is_late)
         assert store.open == {} or run.hit in NAMELESS
         if run.error is None:
-            assert all(each.action in ("restored", "exists") for each in run.emitted)
+            assert [each.action for each in run.emitted] == ["restored"] * 6
             assert groups(store) == state
         again = carry_out(restore(context(), [archive]), store)
         assert all(each.action in ("restored", "exists") for each in again.emitted)
@@ -137,6 +141,29 @@ def test_a_refused_document_does_not_stop_the_others(archive):
     run = carry_out(restore(context(), [archive]), store)
     assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d2": "refused"}
     assert set(store.docs) == set(TEXTS) - {"d2"}
+
+
+def test_a_document_that_stands_twice_in_an_archive(archive, monkeypatch):
+    """It is restored once; its second line finds it there. In one batch, and in two."""
+    for size in (4, 100):
+        monkeypatch.setattr(module, "BATCH", size)
+        run = carry_out(restore(context(), [archive, archive]), make_store())
+        assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
+
+
+def test_a_document_that_cannot_be_read_is_not_written(archive):
+    """Nobody could say whether it was there."""
+    store = make_store()
+    mget = store.mget
+
+    def unreadable(body):
+        answer = mget(body)
+        return {"docs": [{**each, "error": {"type": "x"}} if each["_id"] == "d3" else each for each in answer["docs"]]}
+
+    store.mget = unreadable
+    run = carry_out(restore(context(), [archive]), store)
+    assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d3": "unreadable"}
+    assert set(store.docs) == set(TEXTS) - {"d3"}
 
 
 def test_a_dry_run_writes_nothing(archive):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
+from es_simhash import AsyncSimHashClient, SimHashClient
+from tests.server.conftest import make_client
 from tests.server.support import ONE_SHARD, send_lines
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost and its use."
@@ -50,3 +52,31 @@ def archived(path):
 def outcomes(records):
     """Return id to action and kind."""
     return {each.id: (each.action, each.kind) for each in records}
+
+
+def through_wire(server, mode, runner, wire, method, *args, **options):
+    """Call *method*, which yields records, through a faulty wire; return the records, and the error that ended it."""
+    patience = {"timeout" if server.product == "opensearch" else "request_timeout": 5}
+
+    async def asynchronously():
+        client = make_client(server, asynchronous=True, **wire.options(server.product, asynchronous=True), **patience)
+        records = []
+        try:
+            async for each in getattr(AsyncSimHashClient(client), method)(*args, **options):
+                records.append(each)
+        except Exception as error:  # noqa: BLE001 -- judged by the caller
+            return records, error
+        finally:
+            await client.close()
+        return records, None
+
+    if mode == "async":
+        return runner.run(asynchronously())
+    records = []
+    with make_client(server, **wire.options(server.product), **patience) as client:
+        try:
+            for each in getattr(SimHashClient(client), method)(*args, **options):
+                records.append(each)  # noqa: PERF402
+        except Exception as error:  # noqa: BLE001
+            return records, error
+    return records, None

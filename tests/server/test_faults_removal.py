@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash import SimHashClient
 from es_simhash.flows.removal import apply as apply_module
 from es_simhash.removal.archive import read_archive
 from tests.estates.wire import Wire
 from tests.server.conftest import make_client
-from tests.server.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources
+from tests.server.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources, through_wire
 from tests.server.support import ONE_SHARD, send_lines
 
 pytestmark = pytest.mark.faults
 
 ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))  # `make faults` has twenty times as many
-APPLY = Path(__file__).with_name("fault_apply.py")
+APPLY = Path(__file__).with_name("fault_removal.py")
 ROOT = Path(__file__).parents[2]
 COPIES = 20
 
@@ -172,34 +172,6 @@ def test_one_plan_twice_at_once(server, index, plan, tmp_path, monkeypatch, roun
 FAULTS = ["lost", "timeout", "503 after the work", "503 for items after the work", "429 for items", "repeated", "502"]
 
 
-def with_faults(server, mode, runner, wire, plan, archive):
-    """Apply *plan* through a faulty wire; return the records, and the error that ended it, if one did."""
-    patience = {"timeout" if server.product == "opensearch" else "request_timeout": 5}
-
-    async def apply():
-        client = make_client(server, asynchronous=True, **wire.options(server.product, asynchronous=True), **patience)
-        records = []
-        try:
-            async for each in AsyncSimHashClient(client).apply_removal(plan, archive=archive):
-                records.append(each)
-        except Exception as error:  # noqa: BLE001 -- judged by the caller
-            return records, error
-        finally:
-            await client.close()
-        return records, None
-
-    if mode == "async":
-        return runner.run(apply())
-    records = []
-    with make_client(server, **wire.options(server.product), **patience) as client:
-        try:
-            for each in SimHashClient(client).apply_removal(plan, archive=archive):
-                records.append(each)  # noqa: PERF402
-        except Exception as error:  # noqa: BLE001
-            return records, error
-    return records, None
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault):
     """A delete that was carried out is told so, whatever became of its answer."""
@@ -207,7 +179,7 @@ def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault
     before = sources(server, index)
     simhash.plan_removal(index, plan, **ALL)
     wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
-    records, error = with_faults(server, mode, runner, wire, plan, archive)
+    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
     assert wire.log
     assert error is None
     assert {each.action for each in records} == {"deleted"}
@@ -223,13 +195,13 @@ def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archi
     before = sources(server, index)
     simhash.plan_removal(index, plan, **ALL)
     wire = Wire(seed=f"removal {seed}", share=0.3, faults=[*FAULTS, "503 for items", "unreachable"])
-    records, _ = with_faults(server, mode, runner, wire, plan, archive)
+    records, _ = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
     now = sources(server, index)
     assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
     kept = archived(archive) if archive.exists() else {}
     assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
     wire.is_on = False
-    records, error = with_faults(server, mode, runner, wire, plan, archive)
+    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
     assert error is None
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}

@@ -213,9 +213,29 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(
         with pytest.raises(RuntimeError, match="killed"):
             list(simhash.apply_removal(plan, archive=archive))
     assert len(archived(archive)) == 6
-    server.request("POST", f"/{index}/_refresh")  # the shares are of what is left
     assert outcomes(simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
     assert set(sources(server, index)) == {"a", "r"}
+
+
+@pytest.mark.parametrize("protect", [None, "source"])
+def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
+    server, index, simhash, plan, archive, monkeypatch, protect
+):
+    """Neither what was only archived, nor what others deleted and a search still shows."""
+    documents = {id_: {"body": text, "source": "x"} for id_, text in copies(2).items()}
+    documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "x"} for n in range(6)}
+    fill(server, index, simhash, documents, mappings={"properties": {"source": {"type": "keyword"}}})
+    assert simhash.plan_removal(index, plan, protect=protect, max_share=0.35).count == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_module, "delete_documents", lambda documents: _killed())
+        with pytest.raises(RuntimeError, match="killed"):
+            list(simhash.apply_removal(plan, archive=archive))
+    assert len(archived(archive)) == 4
+    server.request("DELETE", f"/{index}/_doc/z0")
+    with pytest.raises(GuardRailError) as caught:
+        list(simhash.apply_removal(plan, archive=archive))
+    shares = {(each.share.removals, each.share.documents) for each in caught.value.excess}
+    assert (shares, len(caught.value.excess)) == ({(4, 11)}, 1 if protect is None else 2)
 
 
 @pytest.mark.parametrize(("field", "state"), [("nowhere", "is not mapped"), ("body", "is mapped as 'text'")])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_line import parse_archive_line, to_archive_line
 from es_simhash.removal.records import Archived
 
@@ -16,12 +17,16 @@ SOURCES = st.dictionaries(TEXTS, TEXTS | st.integers() | st.dictionaries(TEXTS, 
 
 
 @settings(max_examples=60)
-@given(st.tuples(TEXTS, TEXTS, TEXTS), st.none() | TEXTS, SOURCES, st.sampled_from([None, 1]))
-def test_a_line_is_read_as_it_was_written(texts, routing, source, indent):
+@given(
+    st.tuples(TEXTS, TEXTS, TEXTS), st.none() | TEXTS, SOURCES, st.sampled_from([None, 1]), st.lists(TEXTS, max_size=2)
+)
+def test_a_line_is_read_as_it_was_written(texts, routing, source, indent, together):
     """Also if values look like parts of a line, and if another program has written it anew."""
     index, id_, canonical = texts
     source = json.dumps(source, indent=indent)
-    archived = Archived(index, id_, routing, source, (index, canonical, routing), "0" * 64, "2026-01-01")
+    archived = Archived(
+        index, id_, routing, source, Key(index, canonical, routing), "0" * 64, "2026-01-01", tuple(together)
+    )
     line = to_archive_line(archived)
     found = parse_archive_line(line)
     assert (found, json.loads(found.source)) == (replace(archived, source=found.source), json.loads(source))
@@ -46,7 +51,7 @@ def test_a_line_is_read_as_it_was_written(texts, routing, source, indent):
 )
 def test_a_line_that_is_broken(old, new):
     """A ValueError, and no other document; a member that is not known is no fault."""
-    archived = Archived("news", "a", None, '{"n": 1}', ("news", "b", None), "0" * 64, "2026-01-01")
+    archived = Archived("news", "a", None, '{"n": 1}', Key("news", "b"), "0" * 64, "2026-01-01")
     line = to_archive_line(archived).replace(old, new, 1)
     if old.startswith('"canonical"'):
         assert parse_archive_line(line) == archived

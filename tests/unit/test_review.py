@@ -20,10 +20,10 @@ from es_simhash.removal.plan_file import PlanWriter
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
 from es_simhash.review import page as page_module
 from es_simhash.review.differences import compare_fields
-from es_simhash.review.markup import Html, element, join, shown, user_text
 from es_simhash.review.page import Page, write_page
 from es_simhash.review.review import Review, review_html
 from es_simhash.review.summary import summarize
+from es_simhash.tables.markup import Html, element, join, shown, user_text
 
 HOSTILE = [
     "</script><script>alert(1)</script>",

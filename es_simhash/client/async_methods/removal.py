@@ -11,13 +11,14 @@ import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from es_simhash.arguments import check_items
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.flows.removal.dedupe import Action
-    from es_simhash.flows.removal.records import Deduped, RemovalPlan
+    from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
     from es_simhash.index.grouping.order import Canonical
     from es_simhash.index.grouping.rule import Rule, Verified
@@ -68,16 +69,8 @@ class AsyncRemovalMethods(AsyncBase):
                 Smallest shingle Jaccard similarity of a duplicate to its canonical, 0 to 1; by default what the
                 index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
-            max_distance:
-                As for :meth:`reconcile`; it need not be the one that is recorded.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
+            max_distance, rule, canonical, per, within:
+                As for :meth:`ingest`; they need not be those that are recorded.
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
@@ -103,7 +96,7 @@ class AsyncRemovalMethods(AsyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -112,7 +105,7 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(plan_removal(self._context, index, path, request, options))
+        return await self._run(plan_removal(self._context, index, path, options))
 
     def apply_removal(
         self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
@@ -175,32 +168,10 @@ class AsyncRemovalMethods(AsyncBase):
                 Change nothing, and yield what would be done; the guard rails are left out.
             archive:
                 File that keeps the documents; needed to delete, and of no use else.
-            preset:
-                As for :meth:`reconcile`.
-            verify:
-                As for :meth:`reconcile`; for ``"delete"`` as for :meth:`plan_removal`.
-            max_distance:
-                As for :meth:`reconcile`.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
-            filter:
-                For ``"delete"``, as for :meth:`plan_removal`; so are the arguments after it.
-            min_similarity:
-                As for :meth:`plan_removal`.
-            limit:
-                As for :meth:`plan_removal`.
-            max_share:
-                As for :meth:`plan_removal`.
-            protect:
-                As for :meth:`plan_removal`.
-            show:
-                As for :meth:`plan_removal`.
+            preset, verify, max_distance, rule, canonical, per, within:
+                As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
+            filter, min_similarity, limit, max_share, protect, show:
+                For ``"delete"``, as for :meth:`plan_removal`.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
@@ -215,7 +186,7 @@ class AsyncRemovalMethods(AsyncBase):
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -224,8 +195,8 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, request, options))
-        return self._stream(delete_duplicates(self._context, index, request, options, archive))
+            return self._stream(show_duplicates(self._context, index, options))
+        return self._stream(delete_duplicates(self._context, index, options, archive))
 
     def restore(
         self,
@@ -256,10 +227,12 @@ class AsyncRemovalMethods(AsyncBase):
                 their groups. By default a warning tells of groups that could not be made right.
 
         Raises:
-            InvalidInputError: If a file is no archive or is damaged; nothing is written then. The end of an archive
-                that was cut off while it was written is left out, with a warning: none of its documents was removed.
+            InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
+                archive was cut off, its whole lines are restored, with a warning.
         """
         from es_simhash.flows.removal.restore import restore
 
-        files = [archive] if isinstance(archive, (str, os.PathLike)) else list(archive)
+        files = (
+            [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
+        )
         return self._stream(restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped))

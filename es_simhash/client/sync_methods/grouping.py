@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
 from es_simhash.flows.context import Index
 from es_simhash.flows.resolve import read_index_settings
@@ -55,8 +56,10 @@ class GroupingMethods(SyncBase):
         sent. With ``_op_type`` ``create`` the second request then reports a conflict (409) for a document that is
         written. :meth:`ingest` always gives ids.
         """
-        from es_simhash.ingest_helper import with_fingerprints
+        from es_simhash.ingest_helper import check_options, with_fingerprints
 
+        check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+        check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
             read_index_settings(self._context, index),
@@ -143,7 +146,6 @@ class GroupingMethods(SyncBase):
                 As for :func:`with_fingerprints`.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
-
             op_type:
                 ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
                 ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
@@ -204,19 +206,7 @@ class GroupingMethods(SyncBase):
             since:
                 Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
                 deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
-            preset:
-                As for :meth:`ingest`.
-            verify:
-                As for :meth:`ingest`.
-            max_distance:
-                As for :meth:`ingest`.
-            rule:
-                As for :meth:`ingest`.
-            canonical:
-                As for :meth:`ingest`.
-            per:
-                As for :meth:`ingest`.
-            within:
+            preset, verify, max_distance, rule, canonical, per, within:
                 As for :meth:`ingest`.
             dry_run:
                 Only count what would be changed; allowed for every grouping, whatever is recorded.

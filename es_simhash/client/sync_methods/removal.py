@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from es_simhash.arguments import check_items
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.flows.removal.dedupe import Action
-    from es_simhash.flows.removal.records import Deduped, RemovalPlan
+    from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
     from es_simhash.index.grouping.order import Canonical
     from es_simhash.index.grouping.rule import Rule, Verified
@@ -67,16 +68,8 @@ class RemovalMethods(SyncBase):
                 Smallest shingle Jaccard similarity of a duplicate to its canonical, 0 to 1; by default what the
                 index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
-            max_distance:
-                As for :meth:`reconcile`; it need not be the one that is recorded.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
+            max_distance, rule, canonical, per, within:
+                As for :meth:`ingest`; they need not be those that are recorded.
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
@@ -102,7 +95,7 @@ class RemovalMethods(SyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -111,7 +104,7 @@ class RemovalMethods(SyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return self._run(plan_removal(self._context, index, path, request, options))
+        return self._run(plan_removal(self._context, index, path, options))
 
     def apply_removal(
         self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
@@ -174,32 +167,10 @@ class RemovalMethods(SyncBase):
                 Change nothing, and yield what would be done; the guard rails are left out.
             archive:
                 File that keeps the documents; needed to delete, and of no use else.
-            preset:
-                As for :meth:`reconcile`.
-            verify:
-                As for :meth:`reconcile`; for ``"delete"`` as for :meth:`plan_removal`.
-            max_distance:
-                As for :meth:`reconcile`.
-            rule:
-                As for :meth:`reconcile`.
-            canonical:
-                As for :meth:`reconcile`.
-            per:
-                As for :meth:`reconcile`.
-            within:
-                As for :meth:`reconcile`.
-            filter:
-                For ``"delete"``, as for :meth:`plan_removal`; so are the arguments after it.
-            min_similarity:
-                As for :meth:`plan_removal`.
-            limit:
-                As for :meth:`plan_removal`.
-            max_share:
-                As for :meth:`plan_removal`.
-            protect:
-                As for :meth:`plan_removal`.
-            show:
-                As for :meth:`plan_removal`.
+            preset, verify, max_distance, rule, canonical, per, within:
+                As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
+            filter, min_similarity, limit, max_share, protect, show:
+                For ``"delete"``, as for :meth:`plan_removal`.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
@@ -214,7 +185,7 @@ class RemovalMethods(SyncBase):
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -223,8 +194,8 @@ class RemovalMethods(SyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, request, options))
-        return self._stream(delete_duplicates(self._context, index, request, options, archive))
+            return self._stream(show_duplicates(self._context, index, options))
+        return self._stream(delete_duplicates(self._context, index, options, archive))
 
     def restore(
         self,
@@ -255,10 +226,12 @@ class RemovalMethods(SyncBase):
                 their groups. By default a warning tells of groups that could not be made right.
 
         Raises:
-            InvalidInputError: If a file is no archive or is damaged; nothing is written then. The end of an archive
-                that was cut off while it was written is left out, with a warning: none of its documents was removed.
+            InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
+                archive was cut off, its whole lines are restored, with a warning.
         """
         from es_simhash.flows.removal.restore import restore
 
-        files = [archive] if isinstance(archive, (str, os.PathLike)) else list(archive)
+        files = (
+            [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
+        )
         return self._stream(restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped))

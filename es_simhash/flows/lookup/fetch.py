@@ -7,21 +7,18 @@ What is made of them lives elsewhere: the verification of a lookup is in ``verif
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
 from es_simhash.flows.transfer.texts import search_texts
-from es_simhash.index.rescore import document_key
+from es_simhash.index.keys import Key, document_key
 
-__all__ = ["FETCH", "Key", "fetch_hits"]
+__all__ = ["FETCH", "fetch_hits"]
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
 FETCH = 500
-
-Key: TypeAlias = tuple[str, str, str | None]
-"""Index, id and routing of a document."""
 
 
 def fetch_hits(
@@ -32,6 +29,7 @@ def fetch_hits(
     text_fields: Sequence[str],
     docvalue_fields: Sequence[Any] = (),
     page: int = FETCH,
+    versions: bool = False,
 ) -> Flow[dict[Key, Gap | None]]:
     """
     Give *take* the hit of each document *wanted*; return those without one, and why.
@@ -51,6 +49,8 @@ def fetch_hits(
             Fields brought from doc values.
         page:
             Most documents of a search.
+        versions:
+            Whether hits are to have ``_seq_no`` and ``_primary_term``.
 
     Returns:
         The documents without a hit: ``None`` for one that is not there any more, a gap where shards did not answer.
@@ -59,12 +59,14 @@ def fetch_hits(
     done, copies = 0, 1
     while done < len(wanted):
         part = wanted[done : done + page]
-        ids = list(dict.fromkeys(id_ for _, id_, _ in part))
-        names = list(dict.fromkeys(name for name, _, _ in part))
+        ids = list(dict.fromkeys(key.id for key in part))
+        names = list(dict.fromkeys(key.index for key in part))
         # One id may stand in several of the indices, and in several shards of one.
         size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
         query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
         body: dict[str, Any] = {"size": size, "query": query}
+        if versions:
+            body["seq_no_primary_term"] = True
         if docvalue_fields:
             body["docvalue_fields"] = list(docvalue_fields)
         try:

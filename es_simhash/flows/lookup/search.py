@@ -6,7 +6,7 @@ The searches of one lookup: one page where that holds all candidates, else all p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from es_simhash.flows.confirmation import confirm, send_confirmed
@@ -15,7 +15,7 @@ from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.lookup.skim import skim_passes
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps
-from es_simhash.flows.transfer.pages import Handle, Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_pages, without_requests
 from es_simhash.index.rescore import NearDups
 
 __all__ = ["read_answer", "search", "stream"]
@@ -99,7 +99,7 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
         collector.add(hits)
         return is_ranked and collector.is_settled(hits)
 
-    handle = _handler(add)
+    handle = without_requests(add)
     return (
         yield from read_pages(
             question.subject.index,
@@ -111,16 +111,6 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
             passes=skim_passes(question, collector, handle) if skims else None,
         )
     )
-
-
-def _handler(function: Callable[[Hits], bool]) -> Handle:
-    """Return *function*, which makes no request, as a handler of pages."""
-
-    def handle(hits: Hits) -> Flow[bool]:
-        yield from ()
-        return function(hits)
-
-    return handle
 
 
 def stream(question: Question) -> Flow[None]:

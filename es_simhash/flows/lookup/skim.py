@@ -14,8 +14,7 @@ from itertools import accumulate
 
 from es_simhash.flows.lookup.collect import Collector
 from es_simhash.flows.lookup.question import Question
-from es_simhash.flows.protocol import Flow
-from es_simhash.flows.transfer.pages import Handle, Hits, Pass
+from es_simhash.flows.transfer.pages import Handle, Hits, Pass, without_requests
 from es_simhash.hashing import from_hex
 from es_simhash.index.rescore import NearDup, held_fingerprints
 
@@ -41,7 +40,7 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     # Candidates that did not fit on a first page are more than were expected.
     likely = 2 * question.expected if question.expects_many else 2 * sizes.first_page
     page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
-    yield Pass(body, skim.handle, page, likely)
+    yield Pass(body, without_requests(skim.count), page, likely)
     parts = skim.parts(question.subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
     found: list[NearDup] = []
     for part in parts:
@@ -58,12 +57,11 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
 def _part_handler(part: Part, collector: Collector, found: list[NearDup]) -> Handle:
     field = collector.question.field
 
-    def handle(hits: Hits) -> Flow[bool]:
-        yield from ()
+    def take(hits: Hits) -> bool:
         found.extend(part.take(collector.rescore([hit for hit in hits if held_fingerprints(hit, field)])))
         return part.any_will_do and not part.missing
 
-    return handle
+    return without_requests(take)
 
 
 @dataclass(slots=True)
@@ -121,9 +119,8 @@ class Skim:
         self._near: Counter[int] = Counter()
         self._unreadable = 0
 
-    def handle(self, hits: Hits) -> Flow[bool]:
-        """Count the near fingerprints of a page of candidates. Returns False: keep reading."""
-        yield from ()
+    def count(self, hits: Hits) -> None:
+        """Count the near fingerprints of a page of candidates."""
         self.candidates += len(hits)
         for hit in hits:
             digits = held_fingerprints(hit, self._name)
@@ -133,7 +130,6 @@ class Skim:
             distance, nearest = min((self._distance(value), value) for value in map(from_hex, digits))
             if distance <= self._max_distance:
                 self._near[nearest] += 1
-        return False
 
     def parts(self, size: int | None, most: int) -> list[Part]:
         """

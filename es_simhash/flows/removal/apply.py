@@ -29,44 +29,38 @@ keeps; the one that checks last finds its canonical gone, and brings its duplica
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from es_simhash.arguments import check_input, check_output
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
-from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.index.keys import Key
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, Key, PlannedRemoval
+from es_simhash.removal.records import Archived, PlannedRemoval
 
-__all__ = ["apply_removal", "carry_out"]
+__all__ = ["apply_removal"]
 
 BATCH = 200
 
 Items = Mapping[Key, Mapping[str, Any]]
 
 
-def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
+def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
     """
-    Remove what the plan in the file *path* names, and emit a :class:`Deduped` for each line.
-
-    Arguments, cost and errors are those of :func:`carry_out`.
-    """
-    yield from carry_out(path, archive)
-
-
-def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
-    """
-    Apply a plan, emit a :class:`Deduped` for each line, and return how many have each kind.
+    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
 
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 
@@ -75,7 +69,8 @@ def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
             before is in the archive.
         GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
     """
-    plan: Plan = yield Compute(read_plan, (path,))
+    check_output("archive", archive)
+    plan: Plan = yield Compute(read_plan, (check_input("path", path),))
     yield Compute(refuse_archive_name, (archive, path))
     kinds: Counter[str] = Counter()
     names = sorted(plan.header.index_uuids)
@@ -104,29 +99,32 @@ def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
 def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str]) -> Flow[None]:
     """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
     guards = plan.header.guards
-    by_value = Counter({value: share.removals for value, share in guards.values.items()})
-    if guards.protect is not None and len(writer):
-        by_value -= yield Compute(_archived_values, (plan, writer, guards.protect))
+    done, done_by_value = yield from _count_done(plan, writer)
+    by_value = Counter({value: share.removals for value, share in guards.values.items()}) - done_by_value
+    yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
     present = yield from count_shares(names, guards, by_value)
     advice = "the index has changed since it was planned: plan again, where a larger max_share can be given, and apply "
-    refuse_excess(present.find_excess(max(0, len(plan) - len(writer))), f"{advice}that plan with an archive of its own")
+    refuse_excess(present.find_excess(len(plan) - done), f"{advice}that plan with an archive of its own")
 
 
-def _archived_values(plan: Plan, writer: ArchiveWriter, field: str) -> Counter[str]:
-    """Return how many archived documents have each value of *field*."""
-    counts: Counter[str] = Counter()
-    for removal in plan.removals():
-        if writer.holds(removal.document.key):
-            counts.update(_values(removal, field))
-    return counts
+def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[str]]]:
+    """
+    Return how many lines an earlier run has carried out, and how many of these have each protected value.
 
-
-def _values(removal: PlannedRemoval, field: str) -> Iterable[str]:
-    """Return the values that the guard rails counted; an older plan has only those of the document."""
-    if removal.protected is not None:
-        return removal.protected
-    value = removal.document.fields.get(field, [])
-    return map(str, value) if isinstance(value, list) else [str(value)]
+    A document that was archived, and that the server then refused to delete, is still to be removed.
+    """
+    done, by_value = 0, Counter[str]()
+    if not len(writer):
+        return done, by_value
+    removals = plan.removals()
+    while lines := (yield Compute(_take, (removals,))):
+        lines = [each for each in lines if writer.holds(each.document.key)]
+        items = yield from read_documents([each.document.key for each in lines])
+        for each in lines:
+            if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
+                done += 1
+                by_value.update(each.protected or ())
+    return done, by_value
 
 
 class _Batch:
@@ -164,7 +162,7 @@ class _Batch:
             verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=self._writer.holds(key))
             if verdict == "delete":
                 to_delete.append(number)
-            elif verdict == "deleted_before" or verdict == "restore":  # noqa: PLR1714 -- narrows the type
+            elif verdict == "deleted_before":
                 before.append(number)
             else:
                 detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
@@ -176,11 +174,20 @@ class _Batch:
         at = yield Compute(now)
         archived = {
             each.document.key: Archived(
-                *each.document.key, items[each.document.key]["_source"], each.canonical.key, self._plan.sha256, at
+                each.document.index,
+                each.document.id,
+                each.document.routing,
+                items[each.document.key]["_source"],
+                each.canonical.key,
+                self._plan.sha256,
+                at,
             )
             for each in lines
         }
         fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
+        names = tuple(sorted(self._plan.header.index_uuids))
+        if fresh and len(names) > 1:
+            fresh[0] = replace(fresh[0], together=names)
         yield Compute(self._writer.append, (fresh,))
         return archived
 
@@ -218,6 +225,7 @@ class _Batch:
                 lost[number] = "canonical_missing"
             elif state == "unreadable":
                 lost[number] = "unreadable"
+            # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
             elif state == "changed" and number in now_deleted:
                 lost[number] = "canonical_changed"
             else:

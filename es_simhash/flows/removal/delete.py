@@ -16,11 +16,12 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING
 from es_simhash.flows.transfer.retry import Patience, ask, is_passing
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.removal.judge import is_unreadable, state_of
-from es_simhash.removal.records import Key, PlannedDocument
+from es_simhash.removal.records import PlannedDocument
 
-__all__ = ["Deletion", "delete_documents", "document_header", "read_documents"]
+__all__ = ["Deletion", "delete_documents", "read_documents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +40,26 @@ class Deletion:
     refusal: Refusal | None = None
 
 
-def document_header(key: Key) -> dict[str, Any]:
-    """
-    Return the metadata of an operation on the document *key*.
-    """
-    index, id_, routing = key
-    return {"_index": index, "_id": id_} | ({} if routing is None else {"routing": routing})
-
-
-def read_documents(
-    keys: Sequence[Key], *, source: Sequence[Key] = (), patience: Patience | None = None
-) -> Flow[dict[Key, Mapping[str, Any]]]:
+def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
     """
     Return the item of a multi-get about each document as it is now, whether a search can see it or not.
+
+    A document that the server cannot read now is asked for up to nine times; its last item has the error.
 
     Args:
         keys:
             The documents.
         source:
             Those whose ``_source`` is wanted, as text.
-        patience:
-            How often a busy server is asked; by default nine times.
     """
     wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
     waiting = list(dict.fromkeys(keys))
-    patience = patience or Patience()
+    patience = Patience()
     while waiting:
         # A document that says that its _source is wanted gets none of the vectors in it.
-        docs = [document_header(key) | ({} if key in wanted else {"_source": False}) for key in waiting]
-        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)), patience=patience)
+        docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
+        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)))
         found |= zip(waiting, answer["docs"], strict=True)
         waiting = [key for key in waiting if is_unreadable(found[key])]
         if patience.is_spent:
@@ -145,4 +136,4 @@ def _judge(
 
 def _operation(document: PlannedDocument) -> Operation:
     version = {"if_seq_no": document.seq_no, "if_primary_term": document.primary_term}
-    return Operation("delete", {**document_header(document.key), **version})
+    return Operation("delete", {**document.key.header(), **version})

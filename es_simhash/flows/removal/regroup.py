@@ -5,7 +5,7 @@ Which indices a restore touched, and their groups made right again. No document 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from es_simhash.flows.context import Context
@@ -16,6 +16,9 @@ from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
 __all__ = ["OnRegrouped", "Regroup"]
 
+FEW = 1_000
+"""Up to so many restored documents, only the groups that these may have changed are judged."""
+
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """
 What is called with the names of indices that were grouped together, and what was done there.
@@ -24,24 +27,32 @@ What is called with the names of indices that were grouped together, and what wa
 
 class Regroup:
     """
-    Collects the indices that are grouped together: those of documents, and of the canonicals they were removed for.
+    Collects the indices to regroup: those of restored documents, and all that are grouped together with them.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._groupings: dict[str, Grouping] = {}
         self._same: dict[str, str] = {}
+        # Ids of what was restored, by name; no more than are needed to see that they are many.
+        self._ids: dict[str, set[str]] = {}
 
-    def add(self, target: Target, canonical: Target) -> None:
+    def add(self, id_: str, target: Target, canonical: Target) -> None:
         """Note where a document is, and where its canonical was."""
-        places = [each for each in (target, canonical) if each.fault is None and each.settings is not None]
+        self.join([target, canonical])
+        ids = self._ids.setdefault(target.name, set())
+        if len(ids) <= FEW:
+            ids.add(id_)
+
+    def join(self, targets: Iterable[Target]) -> None:
+        """Note that indices are grouped together; those that cannot be used are left out."""
+        places = [each for each in targets if each.fault is None and each.settings is not None]
         for each in places:
             if each.name not in self._same and each.settings is not None:
                 self._same[each.name] = each.name
                 if (grouping := Grouping.read(each.settings)) is not None:
                     self._groupings[each.name] = grouping
-        if len(places) == 2:
-            self._same[self._first(places[0].name)] = self._first(places[1].name)
+            self._same[self._first(places[0].name)] = self._first(each.name)
 
     def _first(self, name: str) -> str:
         while self._same[name] != name:
@@ -50,14 +61,19 @@ class Regroup:
 
     def _scopes(self) -> Mapping[tuple[str, Grouping], list[str]]:
         scopes: dict[tuple[str, Grouping], list[str]] = {}
+        touched = {self._first(name) for name in self._ids}
         for name, grouping in sorted(self._groupings.items(), key=lambda item: item[0]):
+            if self._first(name) not in touched:
+                continue
             scopes.setdefault((self._first(name), grouping), []).append(name)
         return scopes
 
     def carry_out(self, report: OnRegrouped | None) -> Flow[None]:
         """Make the groups right; what could not be written is reported, or else a warning."""
         for names in self._scopes().values():
-            done = yield from reconcile(self._context, names, GroupingRequest())
+            ids = set().union(*(self._ids.get(name, ()) for name in names))
+            few = ids if len(ids) <= FEW else None
+            done = yield from reconcile(self._context, names, GroupingRequest(), ids=few)
             if report is not None:
                 report(tuple(names), done)
             elif done.failures or not done.is_settled:

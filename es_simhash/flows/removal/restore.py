@@ -12,23 +12,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from es_simhash.arguments import check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.context import Context
+from es_simhash.flows.context import Context, check_index
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
 from es_simhash.flows.removal.restore_targets import Target, find_target
-from es_simhash.flows.removal.restored import Restored, RestoredAction
+from es_simhash.flows.removal.restored import Restored
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.fits import Incoming, find_misfits
-from es_simhash.removal.records import Archived, Key
+from es_simhash.removal.judge import is_unreadable
+from es_simhash.removal.records import Archived
 from es_simhash.removal.same_source import is_same_source
 
 __all__ = ["restore"]
@@ -51,23 +54,33 @@ def restore(
     """
     Emit a :class:`Restored` for each line of *archives*, after it was put back; in a dry run, instead.
 
-    Every archive is read to its end before anything is written. Cost: one bulk request for 500 documents, a multi-get
-    for those that exist already, and at the end the regrouping of what the documents touch.
+    Every archive is read to its end before anything is written. Cost: a multi-get and a bulk request for 500 documents,
+    and at the end the regrouping of what the documents touch.
 
     Raises:
         InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
             put back like others, with a warning.
     """
-    lines: Iterator[Archived] = yield Compute(_open, (archives,))
+    if not archives:
+        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
+    if index is not None:
+        check_index(check_name("index", index))
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
+    files = [check_input("archive", each) for each in archives]
+    lines: Iterator[Archived] = yield Compute(_open, (files,))
     targets = _Targets(context, index)
     regroup = Regroup(context)
     while batch := (yield Compute(_take, (lines,))):
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
             work.add(line, (yield from targets.find(line.index)))
+            if line.together and not dry_run:
+                regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
-                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
+                canonical = yield from targets.find(line.canonical.index)
+                regroup.add(line.id, (yield from targets.find(line.index)), canonical)
             yield Emit(record)
     if not dry_run:
         yield from regroup.carry_out(on_regrouped)
@@ -75,8 +88,6 @@ def restore(
 
 def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
     """Return the lines of all archives, each of which was read to its end."""
-    if not archives:
-        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
     for path in archives:
         found = check_archive(path, allow_cut=True)
         if found.is_cut:
@@ -113,6 +124,13 @@ class _Targets:
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
+    def find_all(self, names: Sequence[str]) -> Flow[list[Target]]:
+        """Return where documents of each of the indices *names* go."""
+        found = []
+        for name in names:
+            found.append((yield from self.find(name)))
+        return found
+
 
 @dataclass(slots=True)
 class _Item:
@@ -145,10 +163,9 @@ class _Batch:
     def carry_out(self) -> Flow[list[tuple[Archived, Restored]]]:
         """Write what is missing, and return each line with its record, in order."""
         yield Compute(self._refuse_misfits)
-        # A stream is no place where an id stands once: it may be in any of its indices.
-        yield from self._compare([item for item in self._open() if item.target.is_stream], is_found_only=True)
+        # What is missing now, and there after it was created, was restored, though the answer may have been lost.
+        yield from self._compare(self._open())
         if self._dry_run:
-            yield from self._compare([item for item in self._open() if not item.target.is_stream], is_found_only=True)
             for item in self._open():
                 item.settle("would restore")
         else:
@@ -178,10 +195,10 @@ class _Batch:
                 taken.append(item)
             else:
                 _settle(item, outcome)
-                if outcome.is_done and item.target.may_change:
+                if outcome.is_done:
                     written.append(item)
-        yield from self._compare(taken)
-        yield from self._check(written)
+        yield from self._judge_taken(taken, {_key(item) for item in written})
+        yield from self._check([item for item in written if item.target.may_change])
 
     def _check(self, items: Sequence[_Item]) -> Flow[None]:
         """Say which of the documents that were written now are not as they were archived."""
@@ -196,19 +213,32 @@ class _Batch:
         same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
         return routing == item.line.routing and same
 
-    def _compare(self, items: Sequence[_Item], *, is_found_only: bool = False) -> Flow[None]:
-        """Settle the lines whose documents are there: equal ones exist, or were restored by a lost request."""
-        if not items:
-            return
-        found = yield from _read(items)
+    def _compare(self, items: Sequence[_Item]) -> Flow[None]:
+        """Settle the lines whose documents are there, or cannot be read."""
+        found = (yield from _read(items)) if items else {}
         for item in items:
-            present = found.get(_key(item))
-            if present is None:
-                if not is_found_only:
-                    item.settle("refused", "unreadable")
+            if _key(item) not in found:
                 continue
-            action: RestoredAction = "exists" if self._is_same(item, present) else "differs"
-            item.settle(action, index=present[0])
+            if (present := found[_key(item)]) is None:
+                item.settle("refused", "unreadable")
+            else:
+                item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
+
+    def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
+        """
+        Settle the lines whose documents were missing, and exist now.
+
+        An equal document was created by a request of ours whose answer was lost, or for a line before this one.
+        """
+        found = (yield from _read(items)) if items else {}
+        for item in items:
+            if (present := found.get(_key(item))) is None:
+                item.settle("refused", "unreadable")
+            elif not self._is_same(item, present):
+                item.settle("differs", index=present[0])
+            else:
+                item.settle("exists" if _key(item) in written else "restored", index=present[0])
+                written.add(_key(item))
 
 
 def _incoming(item: _Item) -> Incoming | None:
@@ -231,11 +261,11 @@ def _settle(item: _Item, outcome: Outcome) -> None:
 
 def _key(item: _Item) -> Key:
     # Of a stream, any of its indices may hold the document, with any routing value.
-    return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
+    return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
 
 
-def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
-    """Return index, routing and source of those of *items* that are there."""
+def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
+    """Return index, routing and source of those of *items* that are there; ``None`` for one that cannot be read."""
     wanted: dict[Key, Key] = {}  # by the place where a document is
     streams: dict[str, list[str]] = {}
     for item in items:
@@ -247,21 +277,20 @@ def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present]]:
         yield from _find_in_stream(name, ids, wanted)
     items_there = yield from read_documents(list(wanted), source=list(wanted))
     return {
-        wanted[key]: (each["_index"], each.get("_routing"), each.get("_source") or "{}")
+        wanted[key]: None
+        if is_unreadable(each)
+        else (each["_index"], each.get("_routing"), each.get("_source") or "{}")
         for key, each in items_there.items()
-        if each.get("found")
+        if each.get("found") or is_unreadable(each)
     }
 
 
 def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Flow[None]:
     """Note for each of *ids* that is in the stream, in which of its indices."""
 
-    def add(hits: Hits) -> Flow[bool]:
-        yield from ()
-        for hit in hits:
-            wanted[hit["_index"], hit["_id"], hit.get("_routing")] = (name, hit["_id"], None)
-        return False
+    def add(hits: Hits) -> None:
+        wanted.update({document_key(hit): Key(name, hit["_id"]) for hit in hits})
 
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
-    check_whole((yield from read_pages(name, body, add, page=BATCH)))
+    check_whole((yield from read_each(name, body, add, page=BATCH)))

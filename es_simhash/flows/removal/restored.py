@@ -41,9 +41,10 @@ class Restored:
         index:
             Name of the index that holds it now; where it was refused, of the one that was to hold it.
         action:
-            ``"restored"``; in a dry run ``"would restore"``. ``"exists"`` where it is there already, with the same
-            fields, and ``"differs"`` where another document has its id: nothing is written then. ``"refused"`` where it
-            could not be written. ``"differs"`` with the kind ``"pipeline"`` where it was written, and then changed.
+            ``"restored"`` where it was missing and is there now; in a dry run ``"would restore"``. ``"exists"`` where
+            it was there already, with the same fields, and ``"differs"`` where another document has its id: nothing is
+            written then. ``"refused"`` where it could not be written. ``"differs"`` with the kind ``"pipeline"`` where
+            it was written, and then changed.
         routing:
             Its routing value, where it has one.
         canonical:
@@ -102,5 +103,5 @@ class Restored:
         detail: str = "",
     ) -> Restored:
         """Return the record of a line of an archive."""
-        canonical_index, canonical, _ = archived.canonical
-        return cls(archived.id, index, action, archived.routing, canonical, canonical_index, kind, detail)
+        canonical = archived.canonical
+        return cls(archived.id, index, action, archived.routing, canonical.id, canonical.index, kind, detail)

@@ -8,39 +8,21 @@ fingerprints.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
-from es_simhash.flows.transfer.retry import Patience, ask, is_passing
+from es_simhash.flows.transfer.retry import Patience, ask, attempt, is_passing
 from es_simhash.index.actions import new_id
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.index.recognise import compare_created
 
-__all__ = ["Bulk", "send_bulk", "to_operation"]
+__all__ = ["Bulk", "send_bulk"]
 
 logger = logging.getLogger("es_simhash")
 
-# Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
-_METADATA = (
-    "dynamic_templates",
-    "if_primary_term",
-    "if_seq_no",
-    "list_executed_pipelines",
-    "pipeline",
-    "require_alias",
-    "require_data_stream",
-    "retry_on_conflict",
-    "routing",
-    "version",
-    "version_type",
-)
-_FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
-_NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
 _MISSING, _CONFLICT, _TOO_LARGE = 404, 409, 413
 # Refusals that may come after the server has done the work.
 _UNSURE = frozenset({502, 503, 504})
@@ -48,53 +30,6 @@ _UNSURE = frozenset({502, 503, 504})
 _NO_OWN_ID = "_id must be unset"
 # One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
 _INVALID = "action_request_validation_exception"
-
-
-def to_operation(action: Any, index: str | None = None) -> Operation:
-    """
-    Return the operation for *action*, which has the form of the clients' bulk helpers.
-
-    Args:
-        action:
-            A plain document, or a dict with ``_op_type``, ``_index``, ``_id``, ``_source`` and so on.
-        index:
-            The index, where the action names none.
-
-    Raises:
-        InvalidInputError: If it is not such an action.
-    """
-    if not isinstance(action, Mapping):
-        raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
-    rest = dict(action)
-    kind = rest.pop("_op_type", "index")
-    if kind not in ("index", "create", "update", "delete"):
-        raise InvalidInputError(f"_op_type {shorten(kind)} is not known: give index, create, update or delete")
-    plain = "_source" not in rest and kind in ("index", "create")
-    header: dict[str, Any] = {} if index is None else {"_index": index}
-    # In a plain document only the underscored names are metadata: `version` may be the user's own field.
-    names = {"_id": "_id", "_index": "_index"} | {f"_{name}": name for name in _METADATA}
-    for key, name in (names if plain else names | {name: name for name in _METADATA}).items():
-        if key in rest:
-            value = rest.pop(key)
-            if value is not None:
-                header[name] = value
-    for name, value in header.items():
-        _check_metadata(name, value)
-    if kind == "delete":
-        return Operation(kind, header)
-    return Operation(kind, header, rest.get("_source", rest))
-
-
-def _check_metadata(name: str, value: Any) -> None:
-    """Refuse a value with which the server would refuse the whole request."""
-    if name == "dynamic_templates":
-        return
-    if isinstance(value, bool) != (name in _FLAGS) or not isinstance(value, (str, int)):
-        raise InvalidInputError(f"{name} cannot be {shorten(value)}: give a string or a whole number")
-    if isinstance(value, str) and has_lone_surrogate(value):
-        raise InvalidInputError(f"{name} {shorten(value)} has half of a surrogate pair: no server can store it")
-    if name in _NUMBERS and not re.fullmatch(r"-?[0-9]{1,19}", str(value)):
-        raise InvalidInputError(f"{name} {shorten(value)} is no whole number")
 
 
 class Bulk:
@@ -110,8 +45,6 @@ class Bulk:
     Args:
         operations:
             What to carry out, in order.
-        make_id:
-            Makes the ids.
         prefix:
             Name of the object that holds the fields, for that comparison.
         repeats_scripts:
@@ -128,7 +61,6 @@ class Bulk:
         self,
         operations: Sequence[Operation],
         *,
-        make_id: Callable[[], str] = new_id,
         prefix: str = DEFAULT_PREFIX,
         repeats_scripts: bool = True,
     ) -> None:
@@ -141,7 +73,7 @@ class Bulk:
         for place, operation in enumerate(operations):
             if operation.kind in ("index", "create") and operation.header.get("_id") is None:
                 self._asked[place] = operation
-                header = {**operation.header, "_id": make_id()}
+                header = {**operation.header, "_id": new_id()}
                 self._operations[place] = Operation("create", header, operation.body)
         self._waves = _waves(self._operations)
         # Positions to send again at once, those that the server may have carried out already, and those that are
@@ -174,6 +106,7 @@ class Bulk:
             and outcome.status == _CONFLICT
             and outcome.index is not None
             and self._operations[place].kind == "create"
+            and isinstance(self._operations[place].body, Mapping)  # JSON as text is compared by its sender
             and place not in self._asked
         ]
         if not places:
@@ -226,11 +159,7 @@ class Bulk:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
 
     def _send(self, places: Sequence[int]) -> Flow[None]:
-        try:
-            answer = yield self._call(places)
-        except Exception as error:  # noqa: BLE001 -- judged below
-            answer = error
-        yield from self._take(places, answer)
+        yield from self._take(places, (yield from attempt(self._call(places))))
 
     def _take(self, places: Sequence[int], answer: Any) -> Flow[None]:
         """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
@@ -365,11 +294,7 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     if not operations:
         return []
     bulk = Bulk(operations)
-    try:
-        answer = yield bulk.call()
-    except Exception as error:  # noqa: BLE001 -- judged by finish
-        answer = error
-    return (yield from bulk.finish(answer))
+    return (yield from bulk.finish((yield from attempt(bulk.call()))))
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:

@@ -1,8 +1,8 @@
 """
 Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
 
-It reads a point in time, page by page and in one or several slices, or a scroll where a server has no usable point in
-time. The caller handles the hits.
+It reads a point in time (``view``), page by page and in one or several slices, or a scroll where a server has no usable
+point in time. The caller handles the hits.
 """
 
 from __future__ import annotations
@@ -17,13 +17,23 @@ from typing import Any
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow, Together, error_text, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_shard_missing, is_window_refused
-from es_simhash.flows.transfer.retry import ATTEMPTS, Patience, is_passing
+from es_simhash.flows.transfer.retry import ATTEMPTS, Patience, attempt, is_passing
+from es_simhash.flows.transfer.view import Cursor, Hits, View
 
-__all__ = ["Handle", "HandleAhead", "Hits", "Pass", "Passes", "read_pages", "read_slices"]
+__all__ = [
+    "Handle",
+    "HandleAhead",
+    "Hits",
+    "Pass",
+    "Passes",
+    "read_each",
+    "read_pages",
+    "read_slices",
+    "without_requests",
+]
 
 logger = logging.getLogger("es_simhash")
 
-Hits = Sequence[Mapping[str, Any]]
 # Deals with the hits of a page; returns whether that is enough.
 Handle = Callable[[Hits], Flow[bool]]
 # Deals with the hits of a page of every slice; carries out the calls for the next pages, and returns their answers.
@@ -36,7 +46,6 @@ KEEP_ALIVE_SECONDS = 600
 LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
 # Where the caller is slow on purpose, a page is read about so often.
 PACED_SECONDS = 60
-_LARGEST_PAGE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ def read_pages(
         view.ranked = ranked
         try:
             for each in passes or [Pass(body, handle, page)]:
-                cursor = _Cursor(each.body, each.page, is_ordered=each.likely >= each.page)
+                cursor = Cursor(each.body, each.page, is_ordered=each.likely >= each.page)
                 if not (yield from _read_view(view, [cursor], _one_by_one(each.handle))):
                     break
             else:
@@ -113,6 +122,27 @@ def read_pages(
         finally:
             yield from _give_back(view.close())
     return (yield from _read_scroll(index, body, handle, page, options))
+
+
+def without_requests(function: Callable[[Hits], object]) -> Handle:
+    """
+    Return *function*, which makes no request, as a handler of pages; it returns ``True`` for enough.
+    """
+
+    def handle(hits: Hits) -> Flow[bool]:
+        yield from ()
+        return function(hits) is True
+
+    return handle
+
+
+def read_each(index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int) -> Flow[list[Gap]]:
+    """
+    Give every hit of *body* in *index* to the function *take*, and return why some may be missing.
+
+    The arguments are those of :func:`read_pages`; *take* makes no request.
+    """
+    return read_pages(index, body, without_requests(take), page=page)
 
 
 def read_slices(
@@ -153,7 +183,7 @@ def read_slices(
     view = yield from _open_view(index, {}, keep_alive)
     if view is not None:
         view.attempts = ATTEMPTS
-        cursors = [_Cursor(body, page, part=(number, slices)) for number in range(slices)]
+        cursors = [Cursor(body, page, part=(number, slices)) for number in range(slices)]
         try:
             if (yield from _read_view(view, cursors, handle)):
                 return list(view.gaps)
@@ -167,78 +197,7 @@ def read_slices(
     return (yield from _read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
 
 
-class _View:
-    """A point in time, what may be missing from it, and how many hits it gives at once."""
-
-    def __init__(self, opened: Mapping[str, Any], keep_alive: int) -> None:
-        self.is_opensearch = "pit_id" in opened
-        self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
-        self.keep_alive = f"{keep_alive}s"
-        self.largest_page = _LARGEST_PAGE
-        self.gaps = dict.fromkeys(find_gaps(opened))
-        self.ranked = False
-        self.attempts = 1
-
-    def order(self) -> list[dict[str, str]]:
-        """
-        Return an order without ties: what ties with the last hit of a page would be lost.
-
-        By shard and place in it. OpenSearch numbers the shards of each index from 0, so there the index comes as well.
-        """
-        score = [{"_score": "desc"}] if self.ranked else []
-        return [*score, {"_shard_doc": "asc"}, *([{"_index": "asc"}] if self.is_opensearch else [])]
-
-    def close(self) -> Call:
-        """Return the call that gives it back."""
-        body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
-        return Call("close_point_in_time", {"body": body})
-
-
-class _Cursor:
-    """How far one search, or one slice of it, has been read in a view."""
-
-    def __init__(
-        self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1), is_ordered: bool = True
-    ) -> None:
-        number, slices = part
-        self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
-        self._page = page
-        self._after: Any = None
-        self._is_ordered = is_ordered
-        self.asked = 0
-        self.is_open = True
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether nothing has been read."""
-        return self._after is None
-
-    def call(self, view: _View) -> Call:
-        """Return the call that reads the next page."""
-        self.asked = min(self._page, view.largest_page)
-        self._is_ordered = self._is_ordered or self.asked < self._page
-        request = {**self._body, "size": self.asked, "pit": {"id": view.pit, "keep_alive": view.keep_alive}}
-        if self._is_ordered:
-            request["sort"] = view.order()
-        if self._after is not None:
-            request["search_after"] = self._after
-        return Call("search", {"body": request})
-
-    def must_order(self, hits: Hits) -> bool:
-        """Return whether more hits than fit on a page were read in no order, and have to be read again in order."""
-        if self._is_ordered or len(hits) < self.asked:
-            return False
-        self._is_ordered = True
-        return True
-
-    def advance(self, hits: Hits) -> None:
-        """Go on after *hits*."""
-        self.is_open = len(hits) >= self.asked
-        if hits and self.is_open:
-            self._after = hits[-1]["sort"]
-
-
-def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int) -> Flow[_View | None]:
+def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int) -> Flow[View | None]:
     """Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing."""
     arguments = {"index": index, "keep_alive": f"{keep_alive}s", **options}
     try:
@@ -250,7 +209,7 @@ def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int) -> Flo
         # A missing index fails again when it is scrolled, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)
         return None
-    return _View(opened, keep_alive)
+    return View(opened, keep_alive)
 
 
 def _one_by_one(handle: Handle) -> _Take:
@@ -267,13 +226,10 @@ def _send(calls: Sequence[Call]) -> Flow[list[Any]]:
     """Carry *calls* out; a failure is an answer."""
     if len(calls) != 1:
         return (yield Together(calls, concurrency=len(calls))) if calls else []
-    try:
-        return [(yield calls[0])]
-    except Exception as error:  # noqa: BLE001 -- judged by _settle
-        return [error]
+    return [(yield from attempt(calls[0]))]
 
 
-def _read_view(view: _View, cursors: Sequence[_Cursor], take: _Take) -> Flow[bool]:
+def _read_view(view: View, cursors: Sequence[Cursor], take: _Take) -> Flow[bool]:
     """Give what *cursors* read to *take*; return whether the server can keep an order in the *view*."""
     answers: list[Any] | None = yield from _send([each.call(view) for each in cursors])
     while cursors and answers is not None:
@@ -289,7 +245,7 @@ def _read_view(view: _View, cursors: Sequence[_Cursor], take: _Take) -> Flow[boo
     return True
 
 
-def _settle(view: _View, cursor: _Cursor, answer: Any) -> Flow[Hits | None]:
+def _settle(view: View, cursor: Cursor, answer: Any) -> Flow[Hits | None]:
     """Return the hits of *answer*, asked for again as needed; ``None`` where the server can keep no order."""
     patience = Patience(view.attempts)
     while True:

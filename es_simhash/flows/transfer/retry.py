@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from es_simhash.flows.protocol import Call, Flow, Wait, status_of
 from es_simhash.flows.transfer.answers import is_shard_missing
 
-__all__ = ["ATTEMPTS", "SHARD_ATTEMPTS", "Patience", "ask", "is_passing", "retry"]
+__all__ = ["ATTEMPTS", "SHARD_ATTEMPTS", "Patience", "ask", "attempt", "is_passing", "retry"]
 
 _T = TypeVar("_T")
 
@@ -101,6 +101,16 @@ def retry(
             if patience.is_spent:
                 return result
         yield patience.wait()
+
+
+def attempt(call: Call) -> Flow[Any]:
+    """
+    Return the answer to *call*, sent once, or the exception that it failed with.
+    """
+    try:
+        return (yield call)
+    except Exception as error:  # noqa: BLE001 -- judged by the caller
+        return error
 
 
 def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:

@@ -25,6 +25,8 @@ from es_simhash.index.operations import Failure, Operation, Outcome
 
 __all__ = ["Removal", "remove_fields"]
 
+PAGE = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
@@ -47,7 +49,7 @@ class Removal:
 
 
 @reads_primaries
-def remove_fields(context: Context, index: Index, *, groups_only: bool = False, page: int = 1_000) -> Flow[Removal]:
+def remove_fields(context: Context, index: Index, *, groups_only: bool = False) -> Flow[Removal]:
     """
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
 
@@ -75,7 +77,7 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False, 
                 context.forget()
     yield from refresh(names)
     with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
-        check_whole((yield from read_pages(names, body, clearing.clear, page=page)), "run remove again")
+        check_whole((yield from read_pages(names, body, clearing.clear, page=PAGE)), "run remove again")
     if not clearing.failures:
         for name, mapping in mappings.items():
             meta = merge_meta(mapping.get("_meta"), left[name], prefix=prefix)

@@ -21,9 +21,9 @@ from es_simhash.flows.upkeep.stats import StatsOptions, read_stats
 from es_simhash.hashing import get_scheme
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
+from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.presets import PRESETS
-from es_simhash.index.rescore import document_key
 from es_simhash.quality.removal_sample import PresetSample, sample_presets
 from es_simhash.report.data import Report
 

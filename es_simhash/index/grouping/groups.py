@@ -35,11 +35,15 @@ class Texts:
             For each place the number of its text; -1 where none was read.
         unread:
             How many texts were asked for and could not be read.
+        versions:
+            For each place the ``_seq_no`` and ``_primary_term`` of the document when its text was read; -1 where it was
+            not. ``None`` where nobody asked for them.
     """
 
     sets: ShingleSets
     numbers: NDArray[np.int64]
     unread: int = 0
+    versions: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,13 @@ class Groups:
     def unread(self) -> int:
         """How many documents have no neighbours because their text could not be read."""
         return 0 if self.texts is None else self.texts.unread
+
+    def version(self, place: int) -> tuple[int, int] | None:
+        """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
+        if self.texts is None or self.texts.versions is None:
+            return None
+        number, term = self.texts.versions[place].tolist()
+        return None if number < 0 else (number, term)
 
     def similarity(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity of the documents at *places* to their canonicals; NaN where texts were not compared."""

@@ -11,7 +11,7 @@ import re
 from html import escape
 from typing import TypeAlias
 
-__all__ = ["Child", "Html", "element", "join", "shown", "user_text"]
+__all__ = ["Child", "Html", "bar", "element", "join", "shown", "user_text"]
 
 # C0 and C1 controls except tab and line feed, separators, marks that change the direction of text, lone surrogates,
 # and the codes that are no characters: a browser, an editor or a parser may treat each of them as an order.
@@ -87,3 +87,12 @@ def user_text(text: str, *, within: str = "bdi", **attributes: str | None) -> Ht
     Return a text of a user in an element of its own, so that its direction changes nothing around it.
     """
     return element(within, text, dir=None if within == "bdi" else "auto", **attributes)  # a <bdi> is "auto" by itself
+
+
+def bar(share: float) -> Html:
+    """
+    Return a bar of which *share* is full. It only repeats a number that stands beside it.
+    """
+    width = max(0.0, min(100.0, share * 100))
+    rect = element("rect", width=f"{width:.2f}", height="10")
+    return element("svg", rect, viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true")

@@ -1,0 +1,131 @@
+"""
+What results have in common that are tables, and a table of any results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from es_simhash.arguments import check_items
+from es_simhash.errors import WrongTypeError, shorten
+from es_simhash.tables.frames import to_frame
+from es_simhash.tables.markup import Html
+from es_simhash.tables.notebook import Sheet, render
+
+__all__ = ["Table", "Tabular", "table"]
+
+
+class Tabular:
+    """
+    A result that has rows: dicts, data frames, and a table in a notebook.
+
+    A subclass has ``to_dicts``; ``_title`` and ``_sheets`` say what a notebook shows.
+    """
+
+    __slots__ = ()
+
+    _COLUMNS: ClassVar[tuple[str, ...]] = ()
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """
+        Return the rows as flat dicts; fingerprints are 16 hex digits.
+        """
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """
+        Return the rows as a ``pandas.DataFrame``.
+
+        Raises:
+            MissingDependencyError: If pandas is not installed.
+        """
+        return to_frame("pandas", self.to_dicts(), self._COLUMNS)
+
+    def to_polars(self) -> Any:
+        """
+        Return the rows as a ``polars.DataFrame``.
+
+        Raises:
+            MissingDependencyError: If polars is not installed.
+        """
+        return to_frame("polars", self.to_dicts(), self._COLUMNS)
+
+    def _title(self) -> str:
+        return type(self).__name__
+
+    def _sheets(self) -> Sequence[Sheet | Html]:
+        return [Sheet("", self.to_dicts())]
+
+    def _repr_html_(self) -> str:
+        return str(render(self._title(), self._sheets()))
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Tabular):
+    """
+    Rows of several results, such as those of all groups.
+
+    Attributes:
+        rows:
+            The rows.
+        items:
+            How many results they are of.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    items: int
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """
+        Return the rows as flat dicts; fingerprints are 16 hex digits.
+        """
+        return [dict(row) for row in self.rows]
+
+    def _title(self) -> str:
+        rows = f"{len(self.rows):,} rows"
+        return rows if self.items == len(self.rows) else f"{self.items:,} results, {rows}"
+
+    def _sheets(self) -> Sequence[Sheet | Html]:
+        return [Sheet("", self.rows, {"distance": 64, "similarity": 1})]
+
+
+def table(results: Iterable[Any]) -> Table:
+    """
+    Return one table of *results*: groups, pairs, reports of ingest or removal, near-duplicates, or answers to lookups.
+
+    A group has one row for each member. Rows of answers to lookups have a column ``lookup``, the place of the lookup;
+    a lookup that failed has a row with its ``error``.
+
+    Args:
+        results:
+            An iterable, such as ``simhash.groups("news")``; it is read to its end. Read an async iterable yourself:
+            ``table([each async for each in simhash.groups("news")])``.
+
+    Raises:
+        TypeError: If a result has no rows.
+
+    Examples:
+        >>> table([{"a": 1}, {"a": 2, "b": "x"}]).to_dicts()
+        [{'a': 1}, {'a': 2, 'b': 'x'}]
+    """
+    rows: list[Mapping[str, Any]] = []
+    number = -1
+    for number, result in enumerate(check_items("results", results, of="results")):
+        rows += _rows_of(result, number)
+    return Table(tuple(rows), number + 1)
+
+
+def _rows_of(result: Any, number: int) -> list[Mapping[str, Any]]:
+    if isinstance(result, Exception):
+        return [{"lookup": number, "error": str(result)}]
+    if isinstance(result, Tabular):
+        rows = result.to_dicts()
+        # An answer to a lookup is a sequence of near-duplicates, which do not say what was looked up.
+        return [{"lookup": number, **row} for row in rows] if isinstance(result, Sequence) else [*rows]
+    if isinstance(result, Mapping):
+        return [result]
+    if callable(to_row := getattr(result, "to_row", None) or getattr(result, "to_dict", None)):
+        return [to_row()]
+    raise WrongTypeError(f"{shorten(result)} has no rows: give groups, pairs, reports or near-duplicates")
