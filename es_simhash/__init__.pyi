@@ -14,13 +14,14 @@ from .errors import (
     SearchFailedError,
     SimHashError,
     WorkerError,
+    WrongTypeError,
 )
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
-from .flows.removal.records import Deduped, RemovalPlan
+from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
@@ -101,6 +102,7 @@ __all__ = [
     "Verification",
     "WorkerError",
     "Written",
+    "WrongTypeError",
     "block_terms",
     "build_component_template",
     "build_dashboards",

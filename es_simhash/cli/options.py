@@ -372,7 +372,9 @@ def sample(default: int) -> Callable[[Command[_T]], Command[_T]]:
             metavar="N",
             help="Number of documents that are drawn at random and read.",
         )
-        seed = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random choice.")
+        seed = click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random choice."
+        )
         return size(seed(command))
 
     return decorate

@@ -24,6 +24,7 @@ from typing import Any, TypeVar, cast
 
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
+from es_simhash.errors import WrongTypeError
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Flow
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -54,7 +55,7 @@ class BaseClient:
         self._dialect = find_dialect(client, dialect)
         if dialect is None and is_async_client(client) != self._is_async:
             other = "SimHashClient" if self._is_async else "AsyncSimHashClient"
-            raise TypeError(f"{type(client).__name__} does not fit {type(self).__name__}: use {other}")
+            raise WrongTypeError(f"{type(client).__name__} does not fit {type(self).__name__}: use {other}")
         if scheme is not None:
             get_scheme(scheme)  # refuses an unknown one now
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
@@ -78,7 +79,7 @@ class BaseClient:
         *,
         value: bool,
     ) -> IndexSettings:
-        chosen = scheme or self._context.wanted or DEFAULT_SCHEME
+        chosen = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
         return build_settings(scheme=chosen, text_field=text_field, max_distance=max_distance, value=value)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def as_hashes(values: ArrayLike) -> NDArray[np.uint64]:
             raise InvalidInputError("a hash does not fit in 64 bits: give 0 to 2**64 - 1") from error
     array = np.asarray(values)
     if array.dtype.kind not in "ui":
-        raise TypeError(f"hashes must be integers, not {array.dtype}: hash the features first")
+        raise WrongTypeError(f"hashes must be integers, not {array.dtype}: hash the features first")
     if array.dtype.kind == "i" and array.size and int(array.min()) < 0:
         raise InvalidInputError(f"hash {int(array.min())} is negative: view signed values as numpy.uint64")
     return array.astype(np.uint64, copy=False)
@@ -76,7 +76,7 @@ def _check_integers(values: Sequence[Any]) -> None:
         elif isinstance(value, np.ndarray):
             as_hashes(value)
         elif not hasattr(value, "__index__") or isinstance(value, bool):
-            raise TypeError("hashes must be integers: hash the features first")
+            raise WrongTypeError("hashes must be integers: hash the features first")
         elif index(value) < 0:  # numpy 1 would wrap it around
             raise InvalidInputError("a hash is negative: give 0 to 2**64 - 1")
 
@@ -105,9 +105,9 @@ def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"weights must be numbers: {shorten(weights)}") from error
+            raise WrongTypeError(f"weights must be numbers: {shorten(weights)}") from error
     if array.dtype.kind not in "uif":
-        raise TypeError(f"weights must be numbers, not {array.dtype}: {shorten(weights)}")
+        raise WrongTypeError(f"weights must be numbers, not {array.dtype}: {shorten(weights)}")
     if count is not None and array.shape != (count,):
         raise InvalidInputError(f"{array.size} weights for {count} features: give one for each")
     numbers = array.astype(np.float64)

@@ -6,11 +6,12 @@ Pure: hits come as plain dicts, and no request is made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, overload
 
-from es_simhash.errors import MappingError
+from es_simhash.arguments import check_count, check_items
+from es_simhash.errors import MappingError, WrongTypeError, shorten
 from es_simhash.hashing import Scheme, from_hex, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
@@ -166,6 +167,19 @@ def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     return digits
 
 
+def check_hits(hits: Any) -> Iterator[Mapping[str, Any]]:
+    """
+    Yield the hits of a search.
+
+    Raises:
+        TypeError: If they are no list of hits.
+    """
+    for hit in check_items("hits", hits, of="hits"):
+        if not isinstance(hit, Mapping):
+            raise WrongTypeError(f"hits must be a list of hits, but one is {type(hit).__name__} {shorten(hit)}")
+        yield hit
+
+
 def rescore(
     hits: Iterable[Mapping[str, Any]],
     fingerprint: int,
@@ -207,11 +221,13 @@ def rescore(
     wanted = check_fingerprint(fingerprint)
     name = Fields(prefix).fingerprint
     found: dict[Key, NearDup] = {}
-    for hit in hits:
+    if size is not None:
+        check_count("size", size, 0)
+    for hit in check_hits(hits):
         digits = held_fingerprints(hit, name)
         if not digits:
             raise MappingError(
-                f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {name}: "
+                f"document {shorten(hit.get('_id'))} of {shorten(hit.get('_index'))} has block terms but no {name}: "
                 "ask for the field in docvalue_fields, or backfill the document"
             )
         distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, digits))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_input
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.review.summary import Summary, summarize
 
@@ -27,7 +28,7 @@ def review_html(path: FilePath) -> str:
     Raises:
         InvalidInputError: If the file is no plan, or was cut short or changed.
     """
-    return "".join(Review(path).html())
+    return "".join(Review(check_input("path", path)).html())
 
 
 class Review:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from es_simhash.arguments import check_name
 from es_simhash.flows.confirmation import check_unchanged
-from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.context import Context, Resolved, check_index
 from es_simhash.flows.feed import Feed
 from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
@@ -35,6 +36,7 @@ from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.meta import IndexSettings
+from es_simhash.ingest_helper import check_iterable
 
 __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
@@ -56,8 +58,9 @@ def ingest(
     Cost: for every 500 documents a bulk request, and if they are grouped, a multi-search at the same time as
     the bulk before it, a refresh at the start, and one after every 20,000.
     """
-    if not isinstance(index, str):
-        raise TypeError(f"index must be a name, not {type(index).__name__}")
+    check_index(check_name("index", index))
+    if not isinstance(documents, Feed):
+        check_iterable(documents)
     target = yield from find_write_target(context, index)
     source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
     try:

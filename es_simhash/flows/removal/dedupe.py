@@ -10,16 +10,17 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_choice, check_output
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.deduped import AGAIN, Deduped
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
-from es_simhash.flows.removal.records import AGAIN, Deduped
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.index.faults import refuse_updates
@@ -44,8 +45,7 @@ def check_action(action: Any, archive: FilePath | None, *, dry_run: bool) -> Non
     Raises:
         InvalidInputError: If the action is not known, or documents would be deleted without an archive.
     """
-    if action not in ("tag", "delete"):
-        raise InvalidInputError(f"action {shorten(action)} is not known: give 'tag' or 'delete'")
+    check_choice("action", action, get_args(Action))
     if action == "delete" and not dry_run and archive is None:
         raise InvalidInputError("documents are deleted only into an archive: give archive, the name of a file")
     if archive is not None and (action == "tag" or dry_run):
@@ -119,7 +119,7 @@ def delete_duplicates(context: Context, index: Index, options: PlanOptions, arch
         InvalidInputError: If the archive is that of something else.
         GuardRailError: If a larger share would be removed than is allowed.
     """
-    path = plan_path(archive)
+    path = plan_path(check_output("archive", archive))
     is_there, is_planned = yield Compute(_look, (Path(archive), path))
     if is_planned:
         plan: Plan = yield Compute(read_plan, (path,))

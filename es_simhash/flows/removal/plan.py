@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.arguments import check_count, check_field, check_items, check_output
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
-from es_simhash.flows.removal.records import RemovalPlan
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.pages import Hits, read_each
@@ -28,6 +29,7 @@ from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key, document_key
+from es_simhash.index.meta import require_text_fields
 from es_simhash.index.query import check_filter
 from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 from es_simhash.removal.compare import Candidate, Comparer
@@ -72,14 +74,13 @@ class PlanOptions:
             check_bound(self.min_similarity, name="min_similarity")
             if self.grouping.verify is False:
                 raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
-        for name in ("limit", "max_field_chars"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise InvalidInputError(f"{name} {shorten(value)} is no number of them: give 0 or more")
-        if self.protect is not None and (not isinstance(self.protect, str) or not self.protect):
-            raise InvalidInputError(f"protect {shorten(self.protect)} names no field: give a keyword field")
-        if isinstance(self.show, str) or not all(isinstance(name, str) and name for name in self.show):
-            raise TypeError(f"show must be a list of names of fields, not {shorten(self.show)}")
+        if self.limit is not None:
+            check_count("limit", self.limit, 0)
+        check_count("max_field_chars", self.max_field_chars, 0)
+        if self.protect is not None:
+            check_field("protect", self.protect)
+        shown = check_items("show", self.show, of="names of fields")
+        object.__setattr__(self, "show", tuple(check_field("show", each) for each in shown))
 
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
@@ -101,6 +102,7 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
         GuardRailError: If a larger share would be removed than is allowed; then there is no file.
         IncompleteSearchError: If not every document could be read, or an index was replaced meanwhile.
     """
+    check_output("path", path)
     resolved = yield from resolve_index(context, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
@@ -131,12 +133,8 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
 
 def _comparer(context: Context, resolved: Resolved, options: PlanOptions, bound: float | None) -> Comparer:
     text_fields = {name: own.text_fields for name, own in resolved.each.items()}
-    unknown = [name for name, fields in text_fields.items() if not fields]
-    if bound is not None and unknown:
-        raise InvalidInputError(
-            f"index {unknown[0]!r} does not record which field has the text, so texts cannot be compared: record it "
-            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
-        )
+    if bound is not None:
+        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     shown = (*options.show, *([options.protect] if options.protect else ()))
     return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars)

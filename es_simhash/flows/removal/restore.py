@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from es_simhash.arguments import check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.context import Context
+from es_simhash.flows.context import Context, check_index
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
@@ -60,7 +61,14 @@ def restore(
         InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
             put back like others, with a warning.
     """
-    lines: Iterator[Archived] = yield Compute(_open, (archives,))
+    if not archives:
+        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
+    if index is not None:
+        check_index(check_name("index", index))
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
+    files = [check_input("archive", each) for each in archives]
+    lines: Iterator[Archived] = yield Compute(_open, (files,))
     targets = _Targets(context, index)
     regroup = Regroup(context)
     while batch := (yield Compute(_take, (lines,))):
@@ -80,8 +88,6 @@ def restore(
 
 def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
     """Return the lines of all archives, each of which was read to its end."""
-    if not archives:
-        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
     for path in archives:
         found = check_archive(path, allow_cut=True)
         if found.is_cut:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_count, check_fields, check_number, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
@@ -71,13 +72,12 @@ class BackfillOptions:
     def __post_init__(self) -> None:
         check_filter(self.filter)
         for name in ("workers", "slices", "page", "bulk", "passes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-            if value < 1:
-                raise InvalidInputError(f"{name} {value} is too small: give 1 or more")
-        if self.documents_per_second is not None and self.documents_per_second <= 0:
-            raise InvalidInputError(f"documents_per_second {self.documents_per_second} is too small: give more than 0")
+            check_count(name, getattr(self, name), 1)
+        check_fields("text_field", self.text_field, may_lack=True)
+        if self.documents_per_second is not None:
+            check_number("documents_per_second", self.documents_per_second, above=0, advice="a number above 0")
+        if self.checkpoint is not None:
+            check_output("checkpoint", self.checkpoint)
 
 
 @reads_primaries

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from es_simhash.arguments import check_choice, check_field
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import get_scheme
 from es_simhash.index.grouping.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
 from es_simhash.index.grouping.within import Within, parse_within
-from es_simhash.index.meta import IndexSettings
+from es_simhash.index.meta import IndexSettings, no_text_field
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
@@ -77,16 +78,13 @@ class Grouping:
     within: Within | None = None
 
     def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise InvalidInputError(f"rule {shorten(self.rule)} is not known: give 'star' or 'connected'")
+        check_choice("rule", self.rule, RULES)
         check_max_distance(self.max_distance)
         object.__setattr__(self, "order", check_order(self.order))
         if self.similarity is not None:
             object.__setattr__(self, "similarity", check_bound(self.similarity))
-        if self.per is not None and not isinstance(self.per, str):
-            raise TypeError(f"per must be the name of a field, not {type(self.per).__name__}")
-        if self.per == "":
-            raise InvalidInputError("per names no field: give a keyword field")
+        if self.per is not None:
+            check_field("per", self.per)
         if self.within is not None:
             object.__setattr__(self, "within", parse_within(self.within))
 
@@ -284,8 +282,5 @@ def choose_grouping(
                 "with reconcile(regroup=True), or group by another rule under a second prefix"
             )
     if chosen.similarity is not None and not has_texts:
-        raise InvalidInputError(
-            "the index does not record which field has the text, so texts cannot be compared: record it "
-            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
-        )
+        raise no_text_field("texts cannot be compared", "compare none (verify=False, --no-verify)")
     return chosen
