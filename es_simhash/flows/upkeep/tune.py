@@ -87,8 +87,9 @@ def tune(
     if settings is not None:
         stats = (yield from index_stats(context, index)) or stats
         stats = replace(stats, documents=max(documents, stats.documents))
-    notes = list(sentences([*gaps, *uncounted]))
-    if len(texts) < sample:
+    reasons = sentences([*gaps, *uncounted])
+    notes: list[str] = []
+    if len(texts) < sample and not reasons:
         notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
     real: RealPairs | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
@@ -106,7 +107,7 @@ def tune(
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
     shown = name if isinstance(name, str) else ",".join(name)
     found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed, pairs_of))
-    return found
+    return replace(found, reasons=tuple(reasons))
 
 
 def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
