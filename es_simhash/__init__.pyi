@@ -21,7 +21,7 @@ from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
-from .flows.removal.records import Deduped, RemovalPlan
+from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress

@@ -18,7 +18,7 @@ from es_simhash.flows.context import Index
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.flows.removal.dedupe import Action
-    from es_simhash.flows.removal.records import Deduped, RemovalPlan
+    from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
     from es_simhash.index.grouping.order import Canonical
     from es_simhash.index.grouping.rule import Rule, Verified

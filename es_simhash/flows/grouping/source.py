@@ -117,8 +117,8 @@ class Batch:
         is_last:
             Whether no batch follows.
         due:
-            The moment until which the next batch may be waited for, lest this one comes too late; ``None`` if it does
-            not matter.
+            Until when to wait for the next batch, so that this one is not sent too late; ``None`` if that does not
+            matter.
     """
 
     items: Sequence[Item]

@@ -29,17 +29,17 @@ keeps; the one that checks last finds its canonical gone, and brings its duplica
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import check_input, check_output
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
-from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.keys import Key
@@ -113,7 +113,7 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
 
     A document that was archived, and that the server then refused to delete, is still to be removed.
     """
-    done, by_value, field = 0, Counter[str](), plan.header.guards.protect
+    done, by_value = 0, Counter[str]()
     if not len(writer):
         return done, by_value
     removals = plan.removals()
@@ -123,16 +123,8 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
         for each in lines:
             if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
                 done += 1
-                by_value.update(() if field is None else _values(each, field))
+                by_value.update(each.protected or ())
     return done, by_value
-
-
-def _values(removal: PlannedRemoval, field: str) -> Iterable[str]:
-    """Return the values that the guard rails counted; an older plan has only those of the document."""
-    if removal.protected is not None:
-        return removal.protected
-    value = removal.document.fields.get(field, [])
-    return map(str, value) if isinstance(value, list) else [str(value)]
 
 
 class _Batch:

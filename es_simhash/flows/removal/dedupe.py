@@ -19,8 +19,8 @@ from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.deduped import AGAIN, Deduped
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
-from es_simhash.flows.removal.records import AGAIN, Deduped
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.index.faults import refuse_updates

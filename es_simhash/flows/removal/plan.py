@@ -18,8 +18,8 @@ from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
-from es_simhash.flows.removal.records import RemovalPlan
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.pages import Hits, read_each
