@@ -25,17 +25,12 @@ from es_simhash.index.query import build_query, build_query_of
 
 _SOME_DOCUMENTS = 1_000_000
 _PAGE = 1_000
-_PAGE = 1_000
 
 EXAMPLES = [
     'es-simhash query "the quick brown fox" --max-distance 8',
     "es-simhash query --fingerprint 0123456789abcdef --console --index news",
     "es-simhash query --id 4711 --console --index news",
     "es-simhash query --fingerprint 0123456789abcdef --max-distance 10 --plans 3 --no-scripts --console",
-    'es-simhash query "the quick brown fox" --esql --index news',
-    "es-simhash query --kql --group 4711",
-    "es-simhash query --lucene --only duplicates",
-    'es-simhash query "the quick brown fox" --runtime-field',
     'es-simhash query "the quick brown fox" --esql --index news',
     "es-simhash query --kql --group 4711",
     "es-simhash query --lucene --only duplicates",
@@ -56,7 +51,7 @@ EXAMPLES = [
     "--size",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Largest number of candidates in the answer.  [default: 1000; with --esql 10000]",
+    help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000.",
 )
 @options.filter_query
 @click.option("--exclude-id", "exclude_ids", metavar="ID", multiple=True, help="Leave this document out. Repeatable.")
@@ -78,7 +73,7 @@ EXAMPLES = [
     help="Print the N cheapest lookup plans, the cheapest first.",
 )
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
-@click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.2 and later.")
+@click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.3 and later.")
 @click.option("--one-per-group", is_flag=True, help="ES|QL: the nearest document of each group. 9.4 and later.")
 @click.option("--kql", is_flag=True, help="Print text for the query bar: KQL in Kibana, DQL in Dashboards.")
 @click.option("--lucene", is_flag=True, help="Print text for the query bar, where Lucene is its language.")
@@ -134,7 +129,7 @@ def command(
     subjects = (text, fingerprint, file, document_id, group, only)
     if sum(given is not None for given in subjects) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --fingerprint, --id, --group and --only")
-    form = check_form(
+    form: Any = check_form(
         [name for name in FORMS if flags[name]],
         console=console,
         as_json=as_json,
