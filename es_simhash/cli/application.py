@@ -20,7 +20,7 @@ import click
 from es_simhash import __version__
 from es_simhash.cli.ending import USAGE_ERROR, asks_for_json, no_such_command, say_failure
 from es_simhash.cli.failures import describe, kind_of
-from es_simhash.cli.output import warn
+from es_simhash.cli.output import error, messages_as_json, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments
 
 __all__ = ["SECTIONS", "app"]
@@ -68,7 +68,6 @@ SECTIONS: dict[str, dict[str, str]] = {
 Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``.
 """
 
-_AS_JSON = "es_simhash.as_json"
 
 FAILED = 1
 USAGE = 2
@@ -136,7 +135,7 @@ class Application(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, and keep them for the message that says how to go on."""
         remember_arguments(ctx, args)
-        ctx.meta[_AS_JSON] = asks_for_json(args)
+        messages_as_json(ctx, wanted=asks_for_json(args))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -155,7 +154,7 @@ class Application(click.Group):
             if os.environ.get("ES_SIMHASH_DEBUG"):
                 raise
             message = describe(failure, url=ctx.meta.get("es_simhash.url"))
-            say_failure(kind_of(failure), message, as_json=ctx.meta[_AS_JSON])
+            error(message, kind=kind_of(failure))
             return FAILED
         return result
 

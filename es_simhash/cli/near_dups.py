@@ -7,15 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 from es_simhash.cli.failures import describe
-from es_simhash.cli.output import count, print_json, print_line, print_table, warn
+from es_simhash.cli.output import count, print_json, print_line, warn
 from es_simhash.cli.records import Record
+from es_simhash.cli.tables import print_table
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.index.rescore import NearDup, NearDups
 
 __all__ = ["print_answer", "print_near_dups"]
-
-_LONGEST_CELL = 200
 
 
 def print_near_dups(found: NearDups, *, as_json: bool) -> None:
@@ -75,5 +74,5 @@ def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]
         each.id,
         each.index,
         to_hex(each.fingerprint),
-        *(" ".join(str(source.get(name, "")).split())[:_LONGEST_CELL] for name in fields),
+        *(" ".join(str(source.get(name, "")).split()) for name in fields),
     ]

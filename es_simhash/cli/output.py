@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from es_simhash.cli.wording import for_shell
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,11 +25,11 @@ __all__ = [
     "console",
     "count",
     "error",
+    "messages_as_json",
     "note",
     "print_failures",
     "print_json",
     "print_line",
-    "print_table",
     "print_text",
     "show",
     "to_json",
@@ -36,9 +38,10 @@ __all__ = [
 ]
 
 SHOWN_FAILURES = 10
+PARTIAL = "partial"
+"""The kind of a failure of one part of the work, where the rest was done."""
 
-# Outside a terminal a table may be wide: a value that is folded over two lines is hard to search for.
-_PIPE_WIDTH = 400
+_AS_JSON = "es_simhash.as_json"
 
 # C0 and C1 controls, line and paragraph separators, marks that change the direction of text, lone surrogates.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -86,23 +89,45 @@ def print_line(text: str) -> None:
 
 def note(message: str) -> None:
     """
-    Print a message on stderr, on one line.
+    Print a message on stderr, on one line; with ``--json`` as ``{"note": {"message": ...}}``.
     """
-    click.echo(visible(message), err=True)
+    _say("note", message, "")
 
 
 def warn(message: str) -> None:
     """
-    Print a warning on stderr.
+    Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``.
     """
-    note(f"warning: {message}")
+    _say("warning", message, "warning: ")
 
 
-def error(message: str) -> None:
+def error(message: str, *, kind: str = PARTIAL) -> None:
     """
-    Print an error on stderr.
+    Print an error on stderr, on one line; with ``--json`` as ``{"error": {"kind": ..., "message": ...}}``.
+
+    Args:
+        message:
+            What is wrong, and what to do.
+        kind:
+            What kind of failure it is, for programs.
     """
-    note(f"error: {message}")
+    _say("error", message, "error: ", kind=kind)
+
+
+def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
+    """
+    Decide whether the messages of a command line are lines for people, or JSON objects, one a line.
+    """
+    ctx.meta[_AS_JSON] = wanted
+
+
+def _say(name: str, message: str, prefix: str, **data: str) -> None:
+    context = click.get_current_context(silent=True)
+    message = for_shell(message, context)
+    if context is not None and context.meta.get(_AS_JSON):
+        click.echo(to_json({name: {**data, "message": message}}), err=True)
+    else:
+        click.echo(visible(f"{prefix}{message}"), err=True)
 
 
 def print_failures(failures: Sequence[object], *, total: int | None = None, advice: str = "run it again") -> None:
@@ -139,26 +164,6 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 -- see above
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """
-    Print a table. A column whose name begins with ``#`` holds numbers. Long values are folded, never cut.
-    """
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=box.SIMPLE_HEAD, title=title and visible(title), title_justify="left", pad_edge=False)
-    for name in columns:
-        justify: Any = "right" if name.startswith("#") else "left"
-        table.add_column(visible(name.removeprefix("#")), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(visible(str(value))) for value in row))
-    screen = console()
-    if not screen.is_terminal:
-        screen.width = _PIPE_WIDTH
-    screen.print(table)
 
 
 def show(*renderables: RenderableType) -> None:

@@ -5,6 +5,8 @@ How commands that fail end: exit code, one line or one JSON object on stderr, an
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stderr
+from io import StringIO
 
 import click
 import pytest
@@ -13,6 +15,7 @@ from click.testing import CliRunner
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
 from es_simhash.cli.commands.find import _why_no_features
+from es_simhash.cli.output import error, messages_as_json, note, warn
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
@@ -31,7 +34,7 @@ ASKING = [name for name in COMMANDS if _options(name) >= {"--json", "--url"} and
 
 def _arguments(name):
     needed = [each for each in _command(name).params if isinstance(each, click.Argument) and each.required]
-    extra = {"find": ["text"], "explain": ["1", "2"], "tune": ["--text-field", "body"]}
+    extra = {"find": ["text"], "explain": ["1", "2"], "tune": ["--text-field", "body"], "dashboards": ["--check"]}
     return ["x"] * len(needed) + extra.get(name, [])
 
 
@@ -81,3 +84,50 @@ def test_a_mistyped_option_names_the_one_that_is_meant():
 def test_why_a_text_has_no_fingerprint():
     reasons = [_why_no_features(text) for text in ("", " \n", "… !", "的")]
     assert len(set(reasons)) == len(reasons)
+
+
+# Commands that need neither a server nor a file that another command made.
+PURE = {
+    "fingerprint": ["one text"],
+    "distance": ["0123456789abcdef", "0123456789abcdee"],
+    "explain": ["the boat leaves at nine", "the boat leaves at ten"],
+    "mapping": ["--text-field", "body"],
+    "query": ["the quick brown fox"],
+    "dashboards": ["news"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_json(name):
+    assert "--json" in _options(name)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_the_answer_is_json(name):
+    """One value, or one value a line; what is said beside it is JSON too."""
+    result = CliRunner().invoke(app, [name, *PURE[name], "--json"])
+    assert result.exit_code == 0
+    assert all(json.loads(line) for line in result.stderr.splitlines())
+    try:
+        assert json.loads(result.stdout)
+    except ValueError:
+        assert all(json.loads(line) for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("say", [note, warn, error])
+def test_a_message_on_the_way_is_a_json_object_too(say):
+    """It says of itself what it is, so that a program can tell a warning from a failure."""
+    with click.Context(app) as context:
+        messages_as_json(context, wanted=True)
+        message = StringIO()
+        with redirect_stderr(message):
+            say("two\nlines")
+    [(key, found)] = json.loads(message.getvalue()).items()
+    assert key == {note: "note", warn: "warning", error: "error"}[say]
+    assert found["message"] == "two\nlines"
+    assert ("kind" in found) is (say is error)
+
+
+def test_pairs_has_one_format_where_json_is_asked_for():
+    result = CliRunner().invoke(app, ["pairs", "news", "--json", "--format", "csv"])
+    assert (result.exit_code, _failure(result)["kind"]) == (2, "usage")

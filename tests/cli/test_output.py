@@ -18,8 +18,9 @@ from es_simhash import SchemeError
 from es_simhash.cli import connect as connecting
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Server, Target
-from es_simhash.cli.output import error, print_failures, print_json, print_line, print_table, to_json, visible
+from es_simhash.cli.output import error, print_failures, print_json, print_line, to_json, visible
 from es_simhash.cli.progress import Tracker
+from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
 
 ESCAPE = "\x1b[2J"

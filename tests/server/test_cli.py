@@ -30,8 +30,9 @@ def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
     assert other["id"] == "b"
 
 
-def test_find_prints_a_table(run, news):
+def test_find_prints_a_table(run, news, monkeypatch):
     """One row for each near-duplicate, with the fields asked for; nothing found is said in words."""
+    monkeypatch.setenv("COLUMNS", "300")
     result = run("find", news, TEXT, "--source", "body,key", "--filter", '{"ids": {"values": ["a", "b"]}}')
     assert "2 near-duplicates within 12 bits" in result.stdout
     assert NEAR in result.stdout
@@ -109,8 +110,9 @@ def test_a_printed_query_finds_the_candidates(run, news, server):
 HOSTILE = "\x1b[2J\x9b31m\u202e\u2028x\ny"
 
 
-def test_documents_cannot_control_the_terminal(run, index, server, tmp_path):
+def test_documents_cannot_control_the_terminal(run, index, server, tmp_path, monkeypatch):
     """Ids, names of fields, texts and what a server says about them are shown with escapes, in every command."""
+    monkeypatch.setenv("COLUMNS", "300")
     hidden = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
     mappings = tmp_path / "own.json"
     mappings.write_text(json.dumps({"properties": {"n": {"type": "integer"}}}))

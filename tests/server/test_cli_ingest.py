@@ -61,8 +61,11 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     assert "simhash" not in held["9"]
     summary = json.loads(result.stdout)
     assert (summary["written"], summary["unreadable"]) == (len(written), 5)
-    assert f"error: {tmp_path / 'bad.jsonl'} line 2: not JSON" in result.stderr
-    assert "warning: " in result.stderr
+    said = [json.loads(line) for line in result.stderr.splitlines()]
+    assert {key for each in said for key in each} == {"error", "warning"}
+    assert any(
+        f"{tmp_path / 'bad.jsonl'} line 2: not JSON" in each.get("error", {}).get("message", "") for each in said
+    )
     assert server.request("GET", "/elsewhere", missing_ok=True) is None
 
 

@@ -14,8 +14,9 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import INPUT_FILE
-from es_simhash.cli.output import note, print_json, print_table
+from es_simhash.cli.output import note, print_json
 from es_simhash.cli.records import Format, Reader, Record
+from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprints, get_scheme
 from es_simhash.index.documents import read_text

@@ -14,7 +14,9 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import print_json, print_table, warn
+from es_simhash.cli.output import print_json, warn
+from es_simhash.cli.tables import print_table
+from es_simhash.cli.wording import for_shell
 from es_simhash.index.faults import FaultKind
 from es_simhash.index.grouping.rule import Grouping
 
@@ -53,7 +55,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
     with connect(target, index) as connection:
         checks = connection.simhash.check(index)
     if as_json:
-        print_json([asdict(each) | {"problems": list(map(str, each.problems))} for each in checks])
+        print_json(
+            [asdict(each) | {"problems": [for_shell(str(problem)) for problem in each.problems]} for each in checks]
+        )
     else:
         print_table(
             ["index", "ready", "scheme", "text fields", "#max distance", "grouping", "#documents", "#fingerprinted"],

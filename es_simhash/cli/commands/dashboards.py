@@ -55,6 +55,7 @@ EXAMPLES = [
     "shows the text field that the index records.",
 )
 @options.target_of_any_product
+@options.as_json
 def command(
     index: str,
     time_field: str | None,
@@ -64,6 +65,7 @@ def command(
     target: Target,
     *,
     check: bool,
+    as_json: bool,  # noqa: ARG001 -- the pack is JSON anyway, and messages look at the command line
 ) -> int:
     """
     Print saved objects for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3, as NDJSON. Asks no server without --check.

@@ -12,7 +12,9 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, print_table, warn
+from es_simhash.cli.output import count, print_json, print_line, warn
+from es_simhash.cli.tables import print_table
+from es_simhash.cli.wording import for_shell
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
@@ -56,8 +58,8 @@ def _show(found: Diagnosis) -> None:
     )
     if found.findings:
         print_table(
-            ["", "topic", "found", "what to do"],
-            [(each.severity, each.topic, each.message, each.advice) for each in found.findings],
+            ["", "topic", "~found", "~what to do"],
+            [(each.severity, each.topic, for_shell(each.message), for_shell(each.advice)) for each in found.findings],
         )
     else:
         print_line("nothing is wrong")

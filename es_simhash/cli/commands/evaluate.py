@@ -16,8 +16,9 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, print_table
+from es_simhash.cli.output import count, print_json, print_line
 from es_simhash.cli.records import Reader
+from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
 from es_simhash.index.presets import PRESETS, get_preset
 from es_simhash.removal.outputs import refuse_output

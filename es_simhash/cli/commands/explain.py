@@ -12,7 +12,8 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, print_table, show
+from es_simhash.cli.output import count, print_json, print_line, show
+from es_simhash.cli.tables import print_table
 from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 

@@ -34,21 +34,22 @@ EXAMPLES = [
     "--format",
     "format_",
     type=click.Choice(["jsonl", "csv"]),
-    default="jsonl",
-    show_default=True,
-    help="Format of the output.",
+    help="Format of the output. Default: jsonl, which --json also means.",
 )
 @verification
 @options.max_distance
 @options.target
+@options.as_json
 def command(
     index: str,
     against: str | None,
-    format_: str,
+    format_: str | None,
     preset: str | None,
     verify: float | None,
     max_distance: int | None,
     target: Target,
+    *,
+    as_json: bool,
 ) -> None:
     """
     Print every pair of near-duplicates in INDEX once, or every pair between INDEX and another.
@@ -56,6 +57,8 @@ def command(
     The command first reads all fingerprints. N copies of one text make N * (N - 1) / 2 pairs. Texts are only compared
     with --preset or --verify; then each pair has its similarity.
     """
+    if as_json and format_ == "csv":
+        raise click.UsageError("--json means --format jsonl: leave one of the two out")
     with (
         connect(target, index) as connection,
         closing(

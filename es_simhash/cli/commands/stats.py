@@ -13,7 +13,8 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, print_table
+from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.tables import print_table
 from es_simhash.quality.stats import utc_text
 
 if TYPE_CHECKING:

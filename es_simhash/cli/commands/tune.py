@@ -12,7 +12,8 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, print_table, warn
+from es_simhash.cli.output import count, note, print_json, print_line, warn
+from es_simhash.cli.tables import print_table
 
 if TYPE_CHECKING:
     from es_simhash.quality.tuning import Tuning
@@ -84,6 +85,7 @@ def _show(found: Tuning, index: str) -> None:
         ],
         title="by bits alone. recall: share of the edited copies; precision: share of the pairs of documents near each "
         "other in the index whose texts are 80 % the same; unrelated: unrelated documents to expect in each lookup",
+        keys=2,
     )
     print_table(
         ["preset", "#max distance", "#similarity", "#recall", "#recall above bound", "#candidates", "#milliseconds"],

@@ -1,0 +1,78 @@
+"""
+No advice that reaches the command line names a method or an argument of Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import es_simhash
+from es_simhash import SimHashClient
+from es_simhash.cli import app
+from es_simhash.cli.wording import for_shell
+
+PACKAGE = Path(es_simhash.__file__).parent
+# What shows pages and charts, what only Python starts, and the command line itself.
+ELSEWHERE = {"cli", "client", "dashboards", "report", "review", "servers", "tables", "ingest_helper.py"}
+
+METHODS = [name for name in dir(SimHashClient) if "_" in name.strip("_") and not name.startswith("_")]
+CALLS = [name for name in (*dir(SimHashClient), *es_simhash.__all__) if not name.startswith("_")]
+PYTHON = re.compile(
+    rf"\b(?:{'|'.join(METHODS)})\b|\b(?:{'|'.join(CALLS)})\(|\b[a-z_]+=(?:True|False|None|[A-Z]+|\")|\w=(?=[, ]|$)"
+)
+
+# The commands check the same before they call the library, and say it in their words.
+CHECKED_BEFORE = ("give either a text or", "give either texts or")
+# An error that carries its data, from which cli/failures.py makes the sentence.
+FROM_DATA = ("scheme {} needs the {} with digest", "near-duplicates may be missing")
+
+
+def _messages():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] in ELSEWHERE:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        inside = {id(part) for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}
+        docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+        for each in ast.walk(tree):
+            if id(each) in inside | docs:
+                continue
+            if isinstance(each, ast.JoinedStr):
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in each.values)
+            elif isinstance(each, ast.Constant) and isinstance(each.value, str):
+                text = each.value
+            else:
+                continue
+            is_code = "ctx._source" in text or "params." in text or "logging" in text or "%d" in text
+            if " " in text and not is_code and not text.startswith(FROM_DATA + CHECKED_BEFORE):
+                yield f"{path.relative_to(PACKAGE)}:{each.lineno}", text
+
+
+def test_the_test_sees_python():
+    """It would be worth nothing if it found no message at all."""
+    found = [text for _, text in _messages() if PYTHON.search(text)]
+    assert len(found) > 8
+    assert any("put_mapping" in text for text in found)
+
+
+def test_every_advice_of_the_library_has_words_for_the_shell():
+    left = [f"{place}: {text}" for place, text in _messages() if PYTHON.search(for_shell(text))]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "said"),
+    [
+        ("find", "max_distance 65 is out of range", "--max-distance 65 is out of range"),
+        ("backfill", "text_fields '' is empty", "--text-field '' is empty"),
+        ("history", "text_fields '' is empty", "text_fields '' is empty"),
+    ],
+)
+def test_an_argument_at_the_beginning_becomes_its_option(command, message, said):
+    context = click.Context(app.get_command(click.Context(app), command))
+    assert for_shell(message, context) == said
