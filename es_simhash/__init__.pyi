@@ -20,6 +20,7 @@ from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
+from .flows.protocol import Progress
 from .flows.removal.records import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
@@ -86,6 +87,7 @@ __all__ = [
     "PlanEstimate",
     "Preset",
     "Problem",
+    "Progress",
     "Reconciled",
     "Removal",
     "RemovalPlan",

@@ -17,7 +17,7 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import Texts as FoundTexts, fetch_texts
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.index.rescore import NearDup
 from es_simhash.index.similarity import shingle_set
 
@@ -146,6 +146,7 @@ def read_texts(
             yield Compute(_add, (store, numbers, part, found))
             for place, row in part.items():
                 versions[place] = found.versions.get((row.index, row.id, row.routing), (-1, -1))
+        yield Tell(Progress(min(begin + page, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions)
 

@@ -34,7 +34,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
@@ -89,10 +89,13 @@ def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
         if standing:
             yield from _check_guards(plan, writer, standing)
         removals = plan.removals()
+        done = 0
         while lines := (yield Compute(_take, (removals,))):
             for record in (yield from _Batch(plan, writer).carry_out(lines)):
                 kinds.update([record.kind] if record.kind else [])
                 yield Emit(record)
+            done += len(lines)
+            yield Tell(Progress(done, len(plan), "removing documents"))
     if standing:
         yield from refresh(standing)
     return kinds

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context
-from es_simhash.flows.protocol import Compute, Emit, Flow
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
@@ -62,6 +62,7 @@ def restore(
     lines: Iterator[Archived] = yield Compute(_open, (archives,))
     targets = _Targets(context, index)
     regroup = Regroup(context)
+    done = 0
     while batch := (yield Compute(_take, (lines,))):
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
@@ -72,6 +73,8 @@ def restore(
             if record.action in ("restored", "exists"):
                 regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
             yield Emit(record)
+        done += len(batch)
+        yield Tell(Progress(done, None, "restoring documents"))
     if not dry_run:
         yield from regroup.carry_out(on_regrouped)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
@@ -72,6 +72,7 @@ def tune(
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
     sampled = [(document_key(hit), text) for hit in hits if (text := _text(hit, fields))]
     texts = [text for _, text in sampled]
+    yield Tell(Progress(len(texts), sample, "sampling texts"))
     if not texts:
         raise InvalidInputError(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
@@ -102,7 +103,9 @@ def tune(
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
     shown = name if isinstance(name, str) else ",".join(name)
+    yield Tell(Progress(0, len(chosen), "measuring schemes"))
     found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed, pairs_of))
+    yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return found
 
 
