@@ -24,6 +24,7 @@ from typing import Any
 
 from es_simhash import SimHashClient, fingerprint_fields
 from es_simhash.hashing import fingerprints
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
 from es_simhash.servers import embedded_server
@@ -47,7 +48,7 @@ def make_documents(count: int) -> dict[str, dict[str, Any]]:
 
 def write_archive(path: Path, index: str, documents: dict[str, dict[str, Any]]) -> None:
     lines = [
-        Archived(index, id_, None, json.dumps(source), (index, "d0000000", None), PLAN, "2100-01-01T00:00:00.000Z")
+        Archived(index, id_, None, json.dumps(source), Key(index, "d0000000"), PLAN, "2100-01-01T00:00:00.000Z")
         for id_, source in documents.items()
     ]
     with ArchiveWriter(path, PLAN) as writer:

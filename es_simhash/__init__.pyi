@@ -14,6 +14,7 @@ from .errors import (
     SearchFailedError,
     SimHashError,
     WorkerError,
+    WrongTypeError,
 )
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
@@ -21,7 +22,7 @@ from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
 from .flows.protocol import Progress
-from .flows.removal.records import Deduped, RemovalPlan
+from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
 from .flows.upkeep.progress import BackfillProgress
@@ -103,6 +104,7 @@ __all__ = [
     "Verification",
     "WorkerError",
     "Written",
+    "WrongTypeError",
     "block_terms",
     "build_component_template",
     "build_dashboards",

@@ -3,6 +3,7 @@ The errors of es_simhash, and nothing else.
 
     SimHashError                    never raised itself
     ├── InvalidInputError           also a ValueError: an argument that cannot be used
+    │   ├── WrongTypeError          also a TypeError: an argument of a wrong type
     │   ├── GuardRailError          more documents would be removed than is allowed
     │   └── SchemeError             an unknown scheme, or one whose dictionary is missing or differs
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
@@ -13,7 +14,7 @@ The errors of es_simhash, and nothing else.
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
-A wrong type raises ``TypeError``. What a search client or server raises passes through unchanged.
+What a search client or server raises passes through unchanged.
 Every error here can be pickled and carries its data in attributes.
 """
 
@@ -33,6 +34,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashError",
     "WorkerError",
+    "WrongTypeError",
     "has_lone_surrogate",
     "shorten",
 ]
@@ -42,7 +44,12 @@ def shorten(value: object, *, limit: int = 80) -> str:
     """
     Return ``repr(value)`` on one line, cut at *limit* characters, for use in a message.
     """
-    text = repr(value[: limit + 1]) if isinstance(value, (str, bytes)) else " ".join(repr(value).split())
+    if isinstance(value, (str, bytes)):
+        text = repr(value[: limit + 1])
+    elif isinstance(value, int) and abs(value) >> 1_000:  # Python refuses to write out the longest
+        text = f"of {value.bit_length():,} bits"
+    else:
+        text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -69,7 +76,13 @@ class SimHashError(Exception):
 
 class InvalidInputError(SimHashError, ValueError):
     """
-    An argument has the right type but a value that cannot be used.
+    An argument, or a file, cannot be used.
+    """
+
+
+class WrongTypeError(InvalidInputError, TypeError):
+    """
+    An argument has a type that cannot be used.
     """
 
 

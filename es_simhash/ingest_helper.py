@@ -11,11 +11,11 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, overload
+from typing import Any, Final, get_args, overload
 
-from es_simhash.errors import InvalidInputError, WorkerError, shorten
+from es_simhash.arguments import check_choice, check_count, check_function, check_items
+from es_simhash.errors import WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
-from es_simhash.hashing.charikar import check_integer
 from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
 from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, Problem, prepare_action, with_id
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
@@ -134,19 +134,11 @@ def with_fingerprints(
         >>> action["_id"], action["simhash"]["fingerprint"] == to_hex(fingerprint("the quick brown fox"))
         ('1', True)
     """
-    if on_partial not in ("clear", "pass"):
-        raise InvalidInputError(f"on_partial {shorten(on_partial)} is not known: give 'clear' or 'pass'")
-    if id_from not in (None, "random"):
-        raise InvalidInputError(f"id_from {shorten(id_from)} is not known: give 'random' or None")
-    if on_problem is not None and not callable(on_problem):
-        raise TypeError(f"on_problem must be a function or None, not {type(on_problem).__name__}")
-    check_workers(workers)
-    if check_integer("batch", batch) < 1:
-        raise InvalidInputError(f"batch {batch} is too small: give 1 or more")
+    check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+    check_count("batch", batch)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
-    check_iterable(actions)
     pool = FingerprintPool(chosen, workers=workers, thread=ahead)
     batcher = _Batcher(
         rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem, id_from=id_from, most=batch
@@ -289,6 +281,29 @@ class _Batcher:
             self._on_problem(problem)
 
 
+def check_options(
+    actions: Any,
+    *,
+    on_partial: OnPartial,
+    on_problem: Callable[[Problem], object] | None,
+    workers: int | None,
+    id_from: IdFrom,
+) -> None:
+    """
+    Check the arguments of :func:`with_fingerprints` that do not depend on an index.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+    check_iterable(actions)
+    check_choice("on_partial", on_partial, get_args(OnPartial))
+    check_choice("id_from", id_from, ("random", None))
+    if on_problem is not None:
+        check_function("on_problem", on_problem)
+    check_workers(workers)
+
+
 def check_iterable(actions: Any) -> None:
     """
     Check that *actions* are many documents.
@@ -296,6 +311,5 @@ def check_iterable(actions: Any) -> None:
     Raises:
         TypeError: If they are one document, a text or no iterable.
     """
-    is_async = isinstance(actions, AsyncIterable)
-    if isinstance(actions, (str, bytes, Mapping)) or not (is_async or isinstance(actions, Iterable)):
-        raise TypeError(f"actions must be an iterable of documents, not {type(actions).__name__}")
+    if not isinstance(actions, AsyncIterable):
+        check_items("actions", actions, of="documents")

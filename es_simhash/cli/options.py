@@ -29,6 +29,7 @@ __all__ = [
     "Target",
     "as_json",
     "dry_run",
+    "filter_option",
     "filter_query",
     "format_",
     "max_distance",
@@ -37,6 +38,7 @@ __all__ = [
     "report_file",
     "sample",
     "scheme",
+    "source",
     "source_field",
     "target",
     "target_of_any_product",
@@ -267,14 +269,21 @@ max_distance = click.option(
 )
 """``--max-distance``, ``None`` if it is not given."""
 
-filter_query = click.option(
-    "--filter",
-    "filter_query",
-    type=JSON,
-    metavar="JSON",
-    help='Only documents that also match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
+
+def filter_option(help: str) -> Callable[[Command[_T]], Command[_T]]:
+    """Add ``--filter``; the command gets a query or a list of queries as ``filter_query``, or ``None``."""
+    return click.option("--filter", "filter_query", type=JSON, metavar="JSON", help=help)
+
+
+filter_query = filter_option(
+    'Only documents that also match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
 )
-"""``--filter``: a query or a list of queries, or ``None``."""
+"""``--filter`` of the commands that look at documents."""
+
+source = click.option(
+    "--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all."
+)
+"""``--source``: the text that :func:`parse_fields` reads."""
 
 text_fields = click.option(
     "-t",
@@ -363,7 +372,9 @@ def sample(default: int) -> Callable[[Command[_T]], Command[_T]]:
             metavar="N",
             help="Number of documents that are drawn at random and read.",
         )
-        seed = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random choice.")
+        seed = click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random choice."
+        )
         return size(seed(command))
 
     return decorate

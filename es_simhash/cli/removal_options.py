@@ -26,13 +26,7 @@ def removal(command: Callable[..., _T]) -> Callable[..., _T]:
     that is not given.
     """
 
-    @click.option(
-        "--filter",
-        "filter_query",
-        type=options.JSON,
-        metavar="JSON",
-        help="Remove only documents that match this query.",
-    )
+    @options.filter_option("Remove only documents that match this query.")
     @click.option(
         "--min-similarity",
         type=click.FloatRange(0, 1),

@@ -22,9 +22,11 @@ from collections.abc import (
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar, cast
 
+from es_simhash.arguments import check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
 from es_simhash.client.notebook import shown_by_default
+from es_simhash.errors import WrongTypeError
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Flow, OnProgress
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -36,6 +38,11 @@ __all__ = ["AsyncBase", "BaseClient", "Filter", "SyncBase"]
 Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 _T = TypeVar("_T")
+
+
+def _listener(progress: OnProgress | None) -> OnProgress | None:
+    """Return who is told of the progress; in a notebook that is a bar, if the caller gave nobody."""
+    return shown_by_default() if progress is None else check_function("progress", progress)
 
 
 class BaseClient:
@@ -55,7 +62,7 @@ class BaseClient:
         self._dialect = find_dialect(client, dialect)
         if dialect is None and is_async_client(client) != self._is_async:
             other = "SimHashClient" if self._is_async else "AsyncSimHashClient"
-            raise TypeError(f"{type(client).__name__} does not fit {type(self).__name__}: use {other}")
+            raise WrongTypeError(f"{type(client).__name__} does not fit {type(self).__name__}: use {other}")
         if scheme is not None:
             get_scheme(scheme)  # refuses an unknown one now
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
@@ -79,7 +86,7 @@ class BaseClient:
         *,
         value: bool,
     ) -> IndexSettings:
-        chosen = scheme or self._context.wanted or DEFAULT_SCHEME
+        chosen = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
         return build_settings(scheme=chosen, text_field=text_field, max_distance=max_distance, value=value)
 
 
@@ -90,11 +97,11 @@ class SyncBase(BaseClient):
 
     def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
         """Run *flow* and return its result."""
-        return run(flow, self._client, self._dialect, progress or shown_by_default())
+        return run(flow, self._client, self._dialect, _listener(progress))
 
-    def _stream(self, flow: Flow[None], progress: OnProgress | None = None) -> Generator[Any, None, None]:
+    def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> Generator[Any, None, None]:
         """Run *flow* as its items are read."""
-        return stream(flow, self._client, self._dialect, progress or shown_by_default())
+        return stream(flow, self._client, self._dialect, _listener(progress))
 
     def _feed(
         self, documents: Iterable[Any], make: Callable[[Any], Flow[None]], progress: OnProgress | None = None
@@ -116,11 +123,11 @@ class AsyncBase(BaseClient):
 
     async def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
         """Run *flow* and return its result."""
-        return await run_async(flow, self._client, self._dialect, progress or shown_by_default())
+        return await run_async(flow, self._client, self._dialect, _listener(progress))
 
-    def _stream(self, flow: Flow[None], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
+    def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
         """Run *flow* as its items are read."""
-        return stream_async(flow, self._client, self._dialect, progress or shown_by_default(), result=[])
+        return stream_async(flow, self._client, self._dialect, _listener(progress), result=[])
 
     async def _feed(
         self,

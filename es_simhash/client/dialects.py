@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from es_simhash.client.raw_source import with_raw_source
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.protocol import Call, error_text, status_of
 
 __all__ = ["ELASTICSEARCH", "OPENSEARCH", "Dialect", "find_dialect", "is_async_client"]
@@ -148,7 +148,7 @@ def find_dialect(client: Any, name: str | None = None) -> Dialect:
     for dialect in _DIALECTS.values():
         if not dialect.modules.isdisjoint(modules):
             return dialect
-    raise TypeError(
+    raise WrongTypeError(
         f"{type(client).__name__} is not a known Elasticsearch or OpenSearch client: "
         "pass dialect='elasticsearch' or dialect='opensearch' for one that behaves like them"
     )

@@ -12,6 +12,7 @@ import copy
 import json
 from typing import Any
 
+from es_simhash.errors import WrongTypeError
 from es_simhash.removal.raw_json import split_items, split_members
 
 __all__ = ["with_raw_source"]
@@ -32,7 +33,9 @@ def with_raw_source(client: Any) -> Any:
     transport = getattr(client, "transport", None)
     reader = next((name for name in _READERS if hasattr(transport, name)), None)
     if reader is None:
-        raise TypeError(f"{type(client).__name__} has no transport of a known kind, so no document can be archived")
+        raise WrongTypeError(
+            f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
+        )
     transport = copy.copy(transport)
     setattr(transport, reader, _RawReader(getattr(transport, reader)))
     clone = copy.copy(client)

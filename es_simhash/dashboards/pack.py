@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from es_simhash.arguments import check_choice
 from es_simhash.dashboards import charts, panel_charts, rows
 from es_simhash.dashboards.lens import lens_panels
 from es_simhash.dashboards.requests import exists, missing
 from es_simhash.dashboards.saved import ALL_TIME, Panel, dashboard, filter_of, index_pattern, search, visualization
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.words import about_group, about_numbers
-from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.fields import DEFAULT_PREFIX
 
 __all__ = ["build_dashboards"]
@@ -67,8 +67,7 @@ def build_dashboards(
         ['Near-duplicates: news, one group', 'Near-duplicates: news']
     """
     subject = Subject(index, time_field, source_field, text_field, prefix)
-    if product not in {None, "kibana"}:
-        raise InvalidInputError(f"product {shorten(product)} has no panels of its own: give 'kibana', or leave it out")
+    check_choice("product", product, ("kibana", None))
     pattern = index_pattern(subject)
     searches = _searches(subject)
     panels = _panels(subject)

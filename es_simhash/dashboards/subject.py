@@ -10,6 +10,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
+from es_simhash.arguments import check_field, check_name
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 
@@ -51,8 +52,7 @@ class Subject:
     prefix: str = DEFAULT_PREFIX
 
     def __post_init__(self) -> None:
-        if not isinstance(self.index, str):
-            raise TypeError(f"index must be a string, not {type(self.index).__name__}")
+        check_name("index", self.index)
         if not all(self.index.split(",")) or _FORBIDDEN.search(self.index):
             raise InvalidInputError(
                 f"index {shorten(self.index)} cannot be a name: give an index, alias, data stream or pattern, "
@@ -80,7 +80,6 @@ class Subject:
 def _check_field(role: str, name: str | None) -> None:
     if name is None:
         return
-    if not isinstance(name, str):
-        raise TypeError(f"{role} must be the name of one field, not {type(name).__name__}")
-    if not name.strip() or "*" in name or not name.isprintable():
+    check_field(role, name)
+    if "*" in name or not name.isprintable():
         raise InvalidInputError(f"{role} {shorten(name)} cannot be the name of one field: give a field as it is mapped")

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.arguments import check_name
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.faults import Fault
 from es_simhash.index.fields import DEFAULT_PREFIX
@@ -207,11 +208,11 @@ def check_index(index: Index) -> str | list[str]:
     """
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"index must be a name or a list of names, not {shorten(index)}")
+        raise WrongTypeError(f"index must be a name or a list of names, not {shorten(index)}")
     if not names or not all(part.strip() for name in names for part in name.split(",")):
         raise InvalidInputError(f"index {shorten(index)} names no index: give a name, a pattern or a list of them")
-    if any(map(has_lone_surrogate, names)):
-        raise InvalidInputError(f"index {shorten(index)} has half a character (a lone surrogate): correct the name")
+    for name in names:
+        check_name("index", name)
     return index if isinstance(index, str) else names
 
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from es_simhash.arguments import check_integer
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing.charikar import check_fingerprint, check_integer, to_hex
+from es_simhash.hashing.charikar import check_fingerprint, to_hex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,11 +8,11 @@ so that callers who only handle fingerprints do not load numpy.
 from __future__ import annotations
 
 import math
-import operator
 import string
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_count, check_integer, check_items
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FINGERPRINT_BITS",
     "check_fingerprint",
-    "check_integer",
     "estimated_cosine",
     "from_hex",
     "hamming_distance",
@@ -78,10 +77,8 @@ def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bi
     """
     from es_simhash.hashing import kernels  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
-    length = check_integer("bits", bits)
-    if not 1 <= length <= MAX_BITS:
-        raise InvalidInputError(f"bits {length} is out of range: give 1 to {MAX_BITS}")
-    values = [check_integer("hash", value) for value in hashes]
+    length = check_count("bits", bits, 1, MAX_BITS)
+    values = [check_integer("hash", value) for value in check_items("hashes", hashes, of="ints")]
     for value in values:
         if value < 0 or value >> length:
             raise InvalidInputError(f"hash {shorten(value)} does not fit in {length} bits: mask it, or raise bits")
@@ -193,10 +190,8 @@ def estimated_cosine(distance: int, *, bits: int = FINGERPRINT_BITS) -> float:
         >>> estimated_cosine(0), round(estimated_cosine(3), 3), round(estimated_cosine(32), 3)
         (1.0, 0.989, 0.0)
     """
-    length = check_integer("bits", bits)
-    steps = check_integer("distance", distance)
-    if length < 1 or not 0 <= steps <= length:
-        raise InvalidInputError(f"distance {steps} of {length} bits is out of range: give 0 to the number of bits")
+    length = check_count("bits", bits, 1, MAX_BITS)
+    steps = check_count("distance", distance, 0, length)
     return math.cos(math.pi * steps / length)
 
 
@@ -233,23 +228,10 @@ def from_hex(digits: str) -> int:
         48879
     """
     if not isinstance(digits, str):
-        raise TypeError(f"digits must be a str of 16 hexadecimal digits, not {type(digits).__name__}")
+        raise WrongTypeError(f"digits must be a str of 16 hexadecimal digits, not {type(digits).__name__}")
     if len(digits) != _HEX_LENGTH or not _HEX_DIGITS.issuperset(digits):
         raise InvalidInputError(f"{shorten(digits)} is not a fingerprint: give 16 lower-case hexadecimal digits")
     return int(digits, 16)
-
-
-def check_integer(name: str, value: Any) -> int:
-    """
-    Return *value* as an ``int``; numpy's integers are taken, booleans and floats are not.
-
-    Raises:
-        TypeError: If *value* is not an integer; the message begins with *name*.
-    """
-    # bool is an int to Python, but True as a distance or a fingerprint is a mistake of the caller's.
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__} {shorten(value)}")
-    return operator.index(value)
 
 
 def check_fingerprint(value: Any) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_items
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing.registry import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.scheme import Scheme
 
@@ -149,12 +150,10 @@ def fingerprint_features(
 
 
 def _checked(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, (str, bytes)):
-        raise TypeError("texts must be several, not one str: call fingerprint(text), or give a list")
-    items = list(texts)
+    items = list(check_items("texts", texts, of="strings"))
     for text in items:
         if not isinstance(text, str):
-            raise TypeError(f"text must be a str, not {type(text).__name__} {shorten(text)}")
+            raise WrongTypeError(f"text must be a str, not {type(text).__name__} {shorten(text)}")
     return items
 
 

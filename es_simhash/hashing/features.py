@@ -14,7 +14,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_items
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing.characters import normalise_text, normalise_texts
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.scripts import UNSPACED
@@ -107,16 +108,18 @@ def caller_features(
         TypeError: If *features* is a single string, or a feature is neither text nor bytes.
         InvalidInputError: If there are not as many weights as features, or a weight is not one of the scheme's levels.
     """
-    if isinstance(features, (str, bytes)):
-        raise TypeError("features must be several, not one str: give a list of features")
-    if isinstance(features, Mapping):
+    if weights is not None:
+        check_items("weights", weights, of="numbers")
+    if not isinstance(features, Mapping):
+        check_items("features", features, of="features")
+    else:
         if weights is not None:
             raise InvalidInputError("weights were given twice: in the mapping of features, and as weights")
         weights = list(features.values())
     names = list(features)
     for name in names:
         if not isinstance(name, (str, bytes)):
-            raise TypeError(f"features must be str or bytes, not {type(name).__name__} {shorten(name)}")
+            raise WrongTypeError(f"features must be str or bytes, not {type(name).__name__} {shorten(name)}")
     values: list[Any] = [1] * len(names) if weights is None else list(weights)
     if len(values) != len(names):
         raise InvalidInputError(f"{len(values)} weights for {len(names)} features: give one for each")

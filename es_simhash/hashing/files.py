@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from es_simhash.errors import SchemeError, shorten
+from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.scheme import Scheme
 
 __all__ = ["digest_of", "file_digest", "read_file", "scheme_file"]
@@ -32,7 +32,7 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
         SchemeError: If it cannot be read; the message names its *purpose*.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{purpose} must be a path, not {type(path).__name__}")
+        raise WrongTypeError(f"{purpose} must be a path, not {type(path).__name__}")
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ __all__ = [
     "WEIGHT_SCALE_BITS",
     "as_hashes",
     "bit_sums",
+    "count_bits",
     "count_sums",
     "distances",
     "fixed_weights",
@@ -62,7 +63,7 @@ def as_hashes(values: ArrayLike) -> NDArray[np.uint64]:
             raise InvalidInputError("a hash does not fit in 64 bits: give 0 to 2**64 - 1") from error
     array = np.asarray(values)
     if array.dtype.kind not in "ui":
-        raise TypeError(f"hashes must be integers, not {array.dtype}: hash the features first")
+        raise WrongTypeError(f"hashes must be integers, not {array.dtype}: hash the features first")
     if array.dtype.kind == "i" and array.size and int(array.min()) < 0:
         raise InvalidInputError(f"hash {int(array.min())} is negative: view signed values as numpy.uint64")
     return array.astype(np.uint64, copy=False)
@@ -75,7 +76,7 @@ def _check_integers(values: Sequence[Any]) -> None:
         elif isinstance(value, np.ndarray):
             as_hashes(value)
         elif not hasattr(value, "__index__") or isinstance(value, bool):
-            raise TypeError("hashes must be integers: hash the features first")
+            raise WrongTypeError("hashes must be integers: hash the features first")
         elif index(value) < 0:  # numpy 1 would wrap it around
             raise InvalidInputError("a hash is negative: give 0 to 2**64 - 1")
 
@@ -104,9 +105,9 @@ def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"weights must be numbers: {shorten(weights)}") from error
+            raise WrongTypeError(f"weights must be numbers: {shorten(weights)}") from error
     if array.dtype.kind not in "uif":
-        raise TypeError(f"weights must be numbers, not {array.dtype}: {shorten(weights)}")
+        raise WrongTypeError(f"weights must be numbers, not {array.dtype}: {shorten(weights)}")
     if count is not None and array.shape != (count,):
         raise InvalidInputError(f"{array.size} weights for {count} features: give one for each")
     numbers = array.astype(np.float64)
@@ -261,13 +262,23 @@ def distances(fingerprint: int, others: NDArray[np.uint64]) -> NDArray[np.uint8]
     """
     Return the number of bits in which each of *others* differs from *fingerprint*.
     """
-    differing = others ^ np.uint64(fingerprint)
+    return count_bits(others ^ np.uint64(fingerprint))
+
+
+def count_bits(values: NDArray[np.uint64], *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """
+    Return the number of set bits of each of *values*, in *out* where it is given.
+    """
     if hasattr(np, "bitwise_count"):
-        counts: NDArray[np.uint8] = np.bitwise_count(differing)
+        counts: NDArray[np.uint8] = np.bitwise_count(values, out=out)
         return counts
     # numpy 1.26: add neighbouring bits, then pairs, then nibbles; the multiplication adds the bytes up.
-    differing = differing - (differing >> np.uint64(1) & np.uint64(0x5555_5555_5555_5555))
+    values = values - (values >> np.uint64(1) & np.uint64(0x5555_5555_5555_5555))
     pairs = np.uint64(0x3333_3333_3333_3333)
-    differing = (differing & pairs) + (differing >> np.uint64(2) & pairs)
-    differing = differing + (differing >> np.uint64(4)) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
-    return (differing * _BYTE_LANES >> np.uint64(56)).astype(np.uint8)
+    values = (values & pairs) + (values >> np.uint64(2) & pairs)
+    values = values + (values >> np.uint64(4)) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+    counts = (values * _BYTE_LANES >> np.uint64(56)).astype(np.uint8)
+    if out is None:
+        return counts
+    out[...] = counts
+    return out

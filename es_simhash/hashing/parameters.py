@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import SchemeError, shorten
-from es_simhash.hashing.charikar import check_integer
+from es_simhash.arguments import check_integer
+from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.hashes import HASHES
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MAX_LEVELS = 1_000
 def _one_of(*choices: str) -> Callable[[str, Any], str]:
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str):
-            raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+            raise WrongTypeError(f"{name} must be a str, not {type(value).__name__}")
         if value not in choices:
             raise SchemeError(f"unknown {name} {shorten(value)}: give one of {', '.join(choices)}")
         return value

@@ -19,8 +19,8 @@ from concurrent.futures import BrokenExecutor, Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from es_simhash.errors import InvalidInputError, WorkerError
-from es_simhash.hashing.charikar import check_integer
+from es_simhash.arguments import check_count
+from es_simhash.errors import WorkerError
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
@@ -46,10 +46,7 @@ def check_workers(workers: int | None) -> int:
         TypeError: If *workers* is neither an integer nor ``None``.
         InvalidInputError: If it is less than 1.
     """
-    number = 0 if workers is None else check_integer("workers", workers)
-    if workers is not None and number < 1:
-        raise InvalidInputError(f"workers {number} is too small: give 1 or more, or None for none")
-    return number
+    return 0 if workers is None else check_count("workers", workers)
 
 
 def usable_workers(workers: int | None) -> int:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import SchemeError, shorten
+from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.files import file_digest
 from es_simhash.hashing.libraries import installed_versions
 from es_simhash.hashing.parameters import (
@@ -73,7 +73,7 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
     if isinstance(scheme, Scheme):
         return _change(scheme, settings) if settings else scheme
     if not isinstance(scheme, str):
-        raise TypeError(f"scheme must be a str or a Scheme, not {type(scheme).__name__}")
+        raise WrongTypeError(f"scheme must be a str or a Scheme, not {type(scheme).__name__}")
     return _change(_by_id(scheme), settings) if settings else _by_id(scheme)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import SchemeError, shorten
+from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.libraries import installed_versions
 from es_simhash.hashing.parameters import check_parameters, check_version, defaults_of, file_parameters_of
 
@@ -138,7 +138,7 @@ class Scheme:
             SchemeError: If the name, version or a parameter is unknown here, or a value cannot be used.
         """
         if not hasattr(data, "keys"):
-            raise TypeError(f"a scheme's description must be a mapping, not {type(data).__name__}")
+            raise WrongTypeError(f"a scheme's description must be a mapping, not {type(data).__name__}")
         name, version = data.get("name"), data.get("version")
         if not isinstance(name, str) or not isinstance(version, int) or isinstance(version, bool):
             raise SchemeError(f"{shorten(dict(data))} is not a scheme's description: it needs a name and a version")

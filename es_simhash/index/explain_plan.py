@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from es_simhash.errors import WrongTypeError, shorten
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, LookupPlan, check_max_distance, make_plan
 from es_simhash.index.plan_cost import IndexStats, PlanEstimate, estimate
 from es_simhash.index.plan_radii import (
@@ -76,9 +77,17 @@ def explain_plan(
         'scan'
     """
     check_max_distance(max_distance)
-    stats = stats or IndexStats()
-    estimates = [estimate(plan, stats) for plan in _plans(max_distance, limits or Limits())]
+    stats, limits = _checked(stats, limits)
+    estimates = [estimate(plan, stats) for plan in _plans(max_distance, limits)]
     return tuple(sorted(estimates, key=lambda each: each.milliseconds))
+
+
+def _checked(stats: IndexStats | None, limits: Limits | None) -> tuple[IndexStats, Limits]:
+    """Return both, or what they stand for where they are left out."""
+    for name, value, kind in (("stats", stats, IndexStats), ("limits", limits, Limits)):
+        if value is not None and not isinstance(value, kind):
+            raise WrongTypeError(f"{name} must be {kind.__name__} or None, not {type(value).__name__} {shorten(value)}")
+    return stats or IndexStats(), limits or Limits()
 
 
 @lru_cache(maxsize=1024)
@@ -97,4 +106,4 @@ def plan_lookup(
         3
     """
     check_max_distance(max_distance)
-    return _cheapest(max_distance, stats or IndexStats(), limits or Limits())
+    return _cheapest(max_distance, *_checked(stats, limits))

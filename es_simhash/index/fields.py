@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import block_terms, to_hex
 
 __all__ = [
@@ -52,7 +52,7 @@ class Fields:
 
     def __post_init__(self) -> None:
         if not isinstance(self.prefix, str):
-            raise TypeError(f"prefix must be a string, not {type(self.prefix).__name__}")
+            raise WrongTypeError(f"prefix must be a string, not {type(self.prefix).__name__}")
         if not _PREFIX.fullmatch(self.prefix):
             raise InvalidInputError(
                 f"prefix {shorten(self.prefix)} cannot name the fields: use letters, digits, '_' and '-', "

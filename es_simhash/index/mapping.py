@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from es_simhash.arguments import check_count, check_name, check_names, check_object
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
@@ -90,7 +91,7 @@ def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict
     """
     Return the mapping, with its ``_meta``, for *settings*.
     """
-    Fields(prefix)
+    _refuse_own_fields(settings.text_fields, prefix)
     properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if settings.value or name != "value"}
     properties |= marker_properties(settings, prefix=prefix)
     return {
@@ -98,6 +99,49 @@ def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict
         # Not strict: a document of another version of this library must not be refused for a field more.
         "properties": {prefix: {"dynamic": "false", "properties": properties}},
     }
+
+
+def _refuse_own_fields(text_fields: Sequence[str], prefix: str) -> None:
+    Fields(prefix)
+    for field in text_fields:
+        if field.split(".")[0] == prefix:
+            raise InvalidInputError(
+                f"text_field {shorten(field)} is below {prefix!r}, where our fields are: name the field of the text, "
+                "or choose another prefix"
+            )
+
+
+def check_own_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
+    """
+    Return a copy of the *mapping* of a caller's own fields, if it leaves room for ours and takes the *text_fields*.
+
+    Raises:
+        TypeError: If it, or an object in it, is no mapping.
+        InvalidInputError: If it has a field below *prefix*, or is strict and lacks a text field.
+    """
+    _check_fields(mapping, "mappings")
+    for part in ("_meta", "_source", "runtime"):
+        if mapping.get(part) is not None:
+            check_object(f"mappings.{part}", mapping[part])
+    for name in (*(mapping.get("properties") or {}), *(mapping.get("runtime") or {})):
+        if name.split(".")[0] == prefix:
+            raise InvalidInputError(
+                f"the mappings given already have a field {shorten(name)}: choose another prefix than {prefix!r}"
+            )
+    for field in text_fields:
+        if str(_treatment(mapping, field)).lower() == "strict":
+            raise InvalidInputError(
+                f"the mappings given are strict and lack the text field {shorten(field)}, so every document would be "
+                "refused: map the field too"
+            )
+    return dict(mapping)
+
+
+def _check_fields(mapping: Any, name: str) -> None:
+    if (properties := check_object(name, mapping).get("properties")) is None:
+        return
+    for field, type_ in check_object(f"{name}.properties", properties).items():
+        _check_fields(type_, f"{name}.properties.{shorten(field)}")
 
 
 def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
@@ -130,11 +174,15 @@ def build_index_template(
         priority:
             Priority against other templates; the highest that matches is used, alone.
     """
-    if isinstance(index_patterns, str):
-        raise TypeError(f"index_patterns must be a list of patterns, not one string {shorten(index_patterns)}")
-    if not index_patterns:
+    patterns = check_names("index_patterns", index_patterns, of="patterns")
+    if not patterns:
         raise InvalidInputError("index_patterns is empty: give a pattern")
-    return {"index_patterns": list(index_patterns), "composed_of": [component], "priority": priority}
+    check_name("component", component)
+    return {
+        "index_patterns": list(patterns),
+        "composed_of": [component],
+        "priority": check_count("priority", priority, 0),
+    }
 
 
 # Modes of an index whose _source is put together from the other fields where nothing else is said.
@@ -185,6 +233,15 @@ def may_hold(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> 
         dynamic:
             What applies where *mapping* does not say how new fields are treated.
     """
+    treatment = _treatment(mapping, field, dynamic=dynamic)
+    return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))
+
+
+_MAPPED = "mapped"
+
+
+def _treatment(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> Any:
+    """Return ``"mapped"`` where documents of an index with *mapping* may have *field*, else its ``dynamic`` there."""
     dynamic = mapping.get("dynamic", dynamic)
     properties = mapping.get("properties") or {}
     path = field.split(".")
@@ -193,9 +250,9 @@ def may_hold(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> 
         if node is None:
             continue
         if length == len(path) or node.get("enabled") in (False, "false"):
-            return True
+            return _MAPPED
         rest = ".".join(path[length:])
         if "properties" in node:
-            return may_hold(node, rest, dynamic=dynamic)
-        return node.get("type", "object") in _OPEN_TYPES
-    return field in (mapping.get("runtime") or {}) or str(dynamic).lower().startswith(("false", "runtime"))
+            return _treatment(node, rest, dynamic=dynamic)
+        return _MAPPED if node.get("type", "object") in _OPEN_TYPES else True
+    return _MAPPED if field in (mapping.get("runtime") or {}) else dynamic

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from es_simhash.arguments import check_fields
 from es_simhash.errors import InvalidInputError, MappingError, SchemeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX
@@ -38,13 +39,7 @@ def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
         TypeError: If it is neither a string nor a list of strings.
         InvalidInputError: If a name is empty or stands twice, or none is given.
     """
-    names = (text_field,) if isinstance(text_field, str) else text_field
-    # Not any iterable: the order counts, and a generator would be empty the second time.
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"text_field must be a field name or a list of them, not {shorten(text_field)}")
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise InvalidInputError(f"text_field {shorten(text_field)} must name at least one field, and each once")
-    return tuple(names)
+    return check_fields("text_field", text_field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +130,7 @@ def build_settings(
     """
     if max_distance is not None:
         check_max_distance(max_distance)
-    names = check_text_fields(text_field) if text_field else ()
+    names = check_fields("text_field", text_field, may_lack=True)
     return IndexSettings(get_scheme(scheme), names, max_distance, bool(value))
 
 
@@ -180,9 +175,7 @@ def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -
     return IndexSettings.from_dict(recorded)
 
 
-def text_fields_of(
-    settings: IndexSettings, given: str | Sequence[str] | None, *, index: str = ""
-) -> str | Sequence[str]:
+def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *, index: str = "") -> tuple[str, ...]:
     """
     Return the text fields *given*, else those that the index records.
 
@@ -199,14 +192,13 @@ def text_fields_of(
         InvalidInputError: If neither names any, or they differ.
     """
     which = f"index {index!r}" if index else "the index"
-    if given:
-        names = check_text_fields(given)
+    if names := check_fields("text_field", given, may_lack=True):
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
                 f"text_field {shorten(given)} differs from {list(settings.text_fields)}, which {which} records: "
                 "fingerprints of different fields cannot be compared; leave text_field out, or use another prefix"
             )
-        return given
+        return names
     if not settings.text_fields:
         raise InvalidInputError(f"{which} does not record its text field: name the text field")
     return settings.text_fields

@@ -6,15 +6,35 @@ No code reads the sentence of a failure; every decision is made by ``kind`` and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Failure", "FailureKind", "Operation", "Outcome", "Refusal"]
+from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+
+__all__ = ["Failure", "FailureKind", "Operation", "Outcome", "Refusal", "to_operation"]
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
 
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed", 503: "unreadable"}
+
+# Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
+_METADATA = (
+    "dynamic_templates",
+    "if_primary_term",
+    "if_seq_no",
+    "list_executed_pipelines",
+    "pipeline",
+    "require_alias",
+    "require_data_stream",
+    "retry_on_conflict",
+    "routing",
+    "version",
+    "version_type",
+)
+_FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
+_NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +134,53 @@ class Operation:
         """Return the lines of the request."""
         first: list[Any] = [{self.kind: dict(self.header)}]
         return first if self.kind == "delete" else [*first, self.body]
+
+
+def to_operation(action: Any, index: str | None = None) -> Operation:
+    """
+    Return the operation for *action*, which has the form of the clients' bulk helpers.
+
+    Args:
+        action:
+            A plain document, or a dict with ``_op_type``, ``_index``, ``_id``, ``_source`` and so on.
+        index:
+            The index, where the action names none.
+
+    Raises:
+        InvalidInputError: If it is not such an action.
+    """
+    if not isinstance(action, Mapping):
+        raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
+    rest = dict(action)
+    kind = rest.pop("_op_type", "index")
+    if kind not in ("index", "create", "update", "delete"):
+        raise InvalidInputError(f"_op_type {shorten(kind)} is not known: give index, create, update or delete")
+    plain = "_source" not in rest and kind in ("index", "create")
+    header: dict[str, Any] = {} if index is None else {"_index": index}
+    # In a plain document only the underscored names are metadata: `version` may be the user's own field.
+    names = {"_id": "_id", "_index": "_index"} | {f"_{name}": name for name in _METADATA}
+    for key, name in (names if plain else names | {name: name for name in _METADATA}).items():
+        if key in rest:
+            value = rest.pop(key)
+            if value is not None:
+                header[name] = value
+    for name, value in header.items():
+        _check_metadata(name, value)
+    if kind == "delete":
+        return Operation(kind, header)
+    return Operation(kind, header, rest.get("_source", rest))
+
+
+def _check_metadata(name: str, value: Any) -> None:
+    """Refuse a value with which the server would refuse the whole request."""
+    if name == "dynamic_templates":
+        return
+    if isinstance(value, bool) != (name in _FLAGS) or not isinstance(value, (str, int)):
+        raise InvalidInputError(f"{name} cannot be {shorten(value)}: give a string or a whole number")
+    if isinstance(value, str) and has_lone_surrogate(value):
+        raise InvalidInputError(f"{name} {shorten(value)} has half of a surrogate pair: no server can store it")
+    if name in _NUMBERS and not re.fullmatch(r"-?[0-9]{1,19}", str(value)):
+        raise InvalidInputError(f"{name} {shorten(value)} is no whole number")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_count, check_items
+from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
 from es_simhash.index.plan_radii import (
     BlockRadii,
@@ -159,7 +160,7 @@ def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
         InvalidInputError: If it is for a smaller distance.
     """
     if not isinstance(plan, LookupPlan):
-        raise TypeError(f"plan must be a LookupPlan, such as plan_lookup returns, not {type(plan).__name__}")
+        raise WrongTypeError(f"plan must be a LookupPlan, such as plan_lookup returns, not {type(plan).__name__}")
     if plan.max_distance < max_distance:
         raise InvalidInputError(
             f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
@@ -187,11 +188,7 @@ def check_max_distance(max_distance: int) -> int:
         TypeError: If it is not an int.
         InvalidInputError: If it is out of range.
     """
-    if isinstance(max_distance, bool) or not isinstance(max_distance, int):
-        raise TypeError(f"max_distance must be an int (bits, 0 to 64), not {type(max_distance).__name__}")
-    if not 0 <= max_distance <= BLOCKS * BLOCK_BITS:
-        raise InvalidInputError(f"max_distance {shorten(max_distance)} is out of range: give 0 to 64 bits")
-    return max_distance
+    return check_count("max_distance", max_distance, 0, BLOCKS * BLOCK_BITS)
 
 
 def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
@@ -235,5 +232,9 @@ def make_plan(
         >>> make_plan(8, ((1,), (1,), (1,), (2,))).name
         'r1|1|1|2 msm1'
     """
+    check_count("max_terms", max_terms)
+    for each in check_items("radii", radii, of="radii"):
+        for radius in each if isinstance(each, tuple) else (each,):
+            check_count("radius", radius, 0, BLOCK_BITS)
     should_match = minimum_should_match(max_distance, radii)
     return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script, max_terms)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 __all__ = ["PRESETS", "Preset", "get_preset"]
 
@@ -64,7 +64,7 @@ def get_preset(preset: str | Preset) -> Preset:
     if isinstance(preset, Preset):
         return preset
     if not isinstance(preset, str):
-        raise TypeError(f"preset must be a name, not {type(preset).__name__}")
+        raise WrongTypeError(f"preset must be a name, not {type(preset).__name__}")
     if preset not in PRESETS:
         raise InvalidInputError(f"unknown preset {shorten(preset)}: give one of {', '.join(PRESETS)}")
     return PRESETS[preset]

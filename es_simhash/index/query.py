@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_count, check_name, check_names, check_sendable
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, to_signed
@@ -50,13 +51,14 @@ def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) 
         return []
     clauses: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
     if not all(isinstance(clause, Mapping) for clause in clauses):
-        raise TypeError(f"filter must be a query or a list of queries, not {shorten(given)}")
+        raise WrongTypeError(f"filter must be a query or a list of queries, not {shorten(given)}")
     for clause in clauses:
         if len(clause) != 1:
             raise InvalidInputError(
                 f"filter {shorten(clause)} is not one query: give a mapping with one key, such as "
                 '{"range": {"date": {"gte": "now-7d"}}}'
             )
+    check_sendable("filter", clauses)
     return [dict(clause) for clause in clauses]
 
 
@@ -71,8 +73,8 @@ def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa
         return given
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"source must be True, False or a list of field names, not {shorten(given)}")
-    return names
+        raise WrongTypeError(f"source must be True, False or a list of field names, not {shorten(given)}")
+    return [check_name("source", name) for name in names]
 
 
 def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
@@ -189,6 +191,7 @@ def build_query(
         {'terms': {'simhash.block0': ['0123']}}
     """
     check_max_distance(max_distance)
+    check_count("size", size, 0)
     chosen = check_plan(plan_lookup(max_distance, limits=Limits(scripts=False)) if plan is None else plan, max_distance)
     clauses = candidate_clauses([fingerprint], chosen, prefix=prefix)
     return build_body(clauses, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source)
@@ -217,11 +220,9 @@ def _all_of(
     exclude_ids: Iterable[str],
 ) -> Query:
     """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
-    if isinstance(exclude_ids, (str, bytes)):
-        raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
     query: Query = {"filter": [*clauses, *check_filter(filter)]}
-    if excluded := [str(each) for each in exclude_ids]:
-        query["must_not"] = [{"ids": {"values": excluded}}]
+    if excluded := check_names("exclude_ids", exclude_ids, of="ids"):
+        query["must_not"] = [{"ids": {"values": list(excluded)}}]
     return query
 
 

@@ -6,19 +6,21 @@ Pure: hits come as plain dicts, and no request is made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, overload
 
-from es_simhash.errors import MappingError
+from es_simhash.arguments import check_count, check_items
+from es_simhash.errors import MappingError, WrongTypeError, shorten
 from es_simhash.hashing import Scheme, from_hex, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LookupPlan, check_max_distance
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
-__all__ = ["ROW", "NearDup", "NearDups", "document_key", "held_fingerprints", "rescore"]
+__all__ = ["ROW", "NearDup", "NearDups", "held_fingerprints", "rescore"]
 
 
 ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
@@ -61,9 +63,9 @@ class NearDup:
     routing: str | None = None
 
     @property
-    def key(self) -> tuple[str, str, str | None]:
+    def key(self) -> Key:
         """The key that no other document has: index, ``_id`` and routing."""
-        return self.index, self.id, self.routing
+        return Key(self.index, self.id, self.routing)
 
     @property
     def order(self) -> tuple[int, str, str, str]:
@@ -165,11 +167,17 @@ def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     return digits
 
 
-def document_key(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
+def check_hits(hits: Any) -> Iterator[Mapping[str, Any]]:
     """
-    Return the key of the document of *hit*, which no other document has: index, ``_id`` and routing.
+    Yield the hits of a search.
+
+    Raises:
+        TypeError: If they are no list of hits.
     """
-    return hit["_index"], hit["_id"], hit.get("_routing")
+    for hit in check_items("hits", hits, of="hits"):
+        if not isinstance(hit, Mapping):
+            raise WrongTypeError(f"hits must be a list of hits, but one is {type(hit).__name__} {shorten(hit)}")
+        yield hit
 
 
 def rescore(
@@ -212,16 +220,18 @@ def rescore(
     check_max_distance(max_distance)
     wanted = check_fingerprint(fingerprint)
     name = Fields(prefix).fingerprint
-    found: dict[tuple[str, str, str | None], NearDup] = {}
-    for hit in hits:
+    found: dict[Key, NearDup] = {}
+    if size is not None:
+        check_count("size", size, 0)
+    for hit in check_hits(hits):
         digits = held_fingerprints(hit, name)
         if not digits:
             raise MappingError(
-                f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {name}: "
+                f"document {shorten(hit.get('_id'))} of {shorten(hit.get('_index'))} has block terms but no {name}: "
                 "ask for the field in docvalue_fields, or backfill the document"
             )
         distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, digits))
         if distance <= max_distance:
             key = document_key(hit)
-            found[key] = NearDup(key[1], key[0], distance, value, hit.get("_source"), routing=key[2])
+            found[key] = NearDup(key.id, key.index, distance, value, hit.get("_source"), routing=key.routing)
     return sorted(found.values(), key=lambda each: each.order)[:size]

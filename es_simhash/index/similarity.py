@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_number
+from es_simhash.errors import WrongTypeError, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     Shingles = NDArray[np.uint64]
 
 __all__ = [
+    "DEFAULT_SIMILARITY",
     "Similarity",
     "check_bound",
     "compare_pairs",
@@ -32,6 +34,9 @@ __all__ = [
     "shingle_set",
     "shingle_sets",
 ]
+
+DEFAULT_SIMILARITY = 0.8
+"""The smallest similarity that counts as the same text, where nothing else is given or recorded."""
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15
@@ -64,11 +69,7 @@ def check_bound(bound: Any, *, name: str = "verify") -> float:
         TypeError: If it is not a number.
         InvalidInputError: If it is not between 0 and 1.
     """
-    if isinstance(bound, bool) or not isinstance(bound, (int, float)):
-        raise TypeError(f"{name} must be a number from 0 to 1, not {type(bound).__name__} {shorten(bound)}")
-    if not 0 <= bound <= 1:
-        raise InvalidInputError(f"{name} {bound} is out of range: give a similarity from 0 to 1, such as 0.8")
-    return float(bound)
+    return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
 def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
@@ -90,7 +91,7 @@ def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
     import numpy as np  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
     if not isinstance(text, str):
-        raise TypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
     hashes, counts = _hash_words(text, piece)
     if not hashes.size:
         return hashes
@@ -111,7 +112,7 @@ def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
     size = 0
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
+            raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
         if batch and size + len(text) > _BATCH:
             found += _shingle_batch(batch)
             batch, size = [], 0

@@ -119,21 +119,32 @@ def judge_sample(
         prefix:
             Name of the object that holds the fields.
     """
-    fields = Fields(prefix)
+    findings = _judge_values(hits, Fields(prefix))
+    if text_fields:
+        return findings + _judge_texts(hits, scheme, text_fields, Fields(prefix))
+    texts = Finding(
+        "note",
+        "texts",
+        "the mapping does not record the text field, so texts were not examined",
+        "record the text field: put_mapping, or es-simhash create --existing --text-field",
+    )
+    return [*findings, texts]
+
+
+def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Finding]:
+    """Return findings about the fields themselves: fingerprint, block terms, and the signed copy."""
     broken: list[str] = []
     rounded: list[str] = []
     numbers = 0
-    held: list[int | None] = []
     for hit in hits:
         values = hit.get("fields") or {}
         value = _fingerprint(values, fields.fingerprint)
-        held.append(value)
         terms = tuple((values.get(name) or [None])[0] for name in fields.blocks)
         if value is None or terms != block_terms(value):
             broken.append(hit["_id"])
             continue
-        number = (hit.get("_source") or {}).get(prefix) or {}
-        number = number.get("value") if isinstance(number, Mapping) else None
+        own = (hit.get("_source") or {}).get(fields.prefix)
+        number = own.get("value") if isinstance(own, Mapping) else None
         if number is not None:
             numbers += not isinstance(number, str)
             rounded += [] if _unsigned(number) == value else [hit["_id"]]
@@ -167,22 +178,13 @@ def judge_sample(
                 "backfill the index: it writes decimal strings",
             )
         )
-    if not text_fields:
-        findings.append(
-            Finding(
-                "note",
-                "texts",
-                "the mapping does not record the text field, so texts were not examined",
-                "record the text field: put_mapping, or es-simhash create --existing --text-field",
-            )
-        )
-        return findings
-    return findings + _judge_texts(hits, held, scheme, text_fields)
+    return findings
 
 
 def _judge_texts(
-    hits: Sequence[Mapping[str, Any]], held: Sequence[int | None], scheme: Scheme, text_fields: Sequence[str]
+    hits: Sequence[Mapping[str, Any]], scheme: Scheme, text_fields: Sequence[str], fields: Fields
 ) -> list[Finding]:
+    held = [_fingerprint(hit.get("fields") or {}, fields.fingerprint) for hit in hits]
     texts = [_text(hit, text_fields) for hit in hits]
     known = [
         (hit["_id"], text, value)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 __all__ = ["Truth", "read_documents", "read_truth"]
 
@@ -60,7 +60,7 @@ def read_documents(documents: Iterable[Mapping[str, Any]], *, text_field: str = 
     texts: dict[str, str] = {}
     for number, document in enumerate(documents, 1):
         if not isinstance(document, Mapping):
-            raise TypeError(f"document {number} must be a mapping, not {type(document).__name__}")
+            raise WrongTypeError(f"document {number} must be a mapping, not {type(document).__name__}")
         name, text = document.get("id"), document.get(text_field)
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InvalidInputError(f"document {number} has the id {shorten(name)}: give each an id, as a string")
@@ -100,7 +100,7 @@ def read_truth(
     unknown: dict[str, int] = {}
     for number, pair in enumerate(pairs, 1):
         if not isinstance(pair, Mapping):
-            raise TypeError(f"pair {number} must be a mapping, not {type(pair).__name__}")
+            raise WrongTypeError(f"pair {number} must be a mapping, not {type(pair).__name__}")
         missing = [key for key in ("id1", "id2", "jaccard") if pair.get(key) is None]
         if missing:
             raise InvalidInputError(f"pair {number} has no {missing[0]}: the columns are id1, id2 and jaccard")

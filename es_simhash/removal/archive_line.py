@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from es_simhash.index.keys import Key
 from es_simhash.removal.raw_json import end_of_value, join_members, split_members
 from es_simhash.removal.records import Archived, take
 
@@ -20,14 +21,14 @@ def to_archive_line(archived: Archived) -> str:
     """
     Return the line of *archived*, without its line feed.
     """
-    index, id_, routing = archived.canonical
+    canonical = archived.canonical
     return join_members(
         {
             "_index": json.dumps(archived.index),
             "_id": json.dumps(archived.id),
             "_routing": json.dumps(archived.routing),
             "_source": archived.source,
-            "canonical": json.dumps({"index": index, "id": id_, "routing": routing}),
+            "canonical": json.dumps({"index": canonical.index, "id": canonical.id, "routing": canonical.routing}),
             "plan": json.dumps(archived.plan),
             "at": json.dumps(archived.at),
             **({"together": json.dumps(archived.together)} if archived.together else {}),
@@ -46,7 +47,7 @@ def parse_archive_line(line: str) -> Archived:
     if not source.startswith("{"):
         raise ValueError("'_source' is missing or no object")
     canonical = take(plain, "canonical", dict)
-    key = (take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
+    key = Key(take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
     together = tuple(map(str, take(plain, "together", list, type(None)) or ()))

@@ -18,11 +18,12 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive import ArchiveReader
 from es_simhash.removal.archive_line import to_archive_line
 from es_simhash.removal.cut_end import EMPTY, save_end
 from es_simhash.removal.files import FilePath, bad_line, sync_file, sync_folder
-from es_simhash.removal.records import Archived, Key
+from es_simhash.removal.records import Archived
 
 __all__ = ["ArchiveWriter"]
 
@@ -163,7 +164,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _digest(key: Key) -> bytes:
-    return blake2b(json.dumps(key).encode(), digest_size=16).digest()
+    return blake2b(json.dumps([key.index, key.id, key.routing]).encode(), digest_size=16).digest()
 
 
 def _lock(file: object) -> bool:

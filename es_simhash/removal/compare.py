@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.documents import read_text, read_values
+from es_simhash.index.keys import Key
 from es_simhash.index.similarity import compare_shingles, shingle_set
-from es_simhash.removal.records import Key, PlannedDocument, PlannedRemoval
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 
 if TYPE_CHECKING:
+    from es_simhash.index.grouping.table import Row
     from es_simhash.index.similarity import Shingles
 
-__all__ = ["Candidate", "Comparer", "Judged", "LeftOut", "Suspect"]
+__all__ = ["Candidate", "Comparer", "Judged", "LeftOut"]
 
 LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
 """Why a duplicate is not in a plan."""
@@ -26,31 +28,8 @@ LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
 Judged: TypeAlias = PlannedRemoval | LeftOut
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """
-    A document as the grouping knows it.
-
-    Attributes:
-        index, id, routing:
-            Where it is.
-        fingerprint:
-            The fingerprint by which it was grouped.
-    """
-
-    index: str
-    id: str
-    routing: str | None
-    fingerprint: int
-
-    @property
-    def key(self) -> Key:
-        """The key that no other document has."""
-        return self.index, self.id, self.routing
-
-
-Candidate: TypeAlias = tuple[Suspect, Suspect, int]
-"""A duplicate, its canonical, and their distance in bits."""
+Candidate: TypeAlias = "tuple[Row, Row, int]"
+"""A duplicate and its canonical, as they were grouped, and their distance in bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +83,8 @@ class Comparer:
             items:
                 The item of a multi-get about each document.
         """
-        suspects = {each.key: each for pair in candidates for each in pair[:2]}
-        read = {key: self._read(each, items[key]) for key, each in suspects.items()}
+        rows = {each.key: each for pair in candidates for each in pair[:2]}
+        read = {key: self._read(each, items[key]) for key, each in rows.items()}
         return [self._judge(read[each.key], read[canonical.key], bits) for each, canonical, bits in candidates]
 
     def _judge(self, document: _Read | LeftOut, canonical: _Read | LeftOut, distance: int) -> Judged:
@@ -122,13 +101,13 @@ class Comparer:
             return "not_similar"
         return PlannedRemoval(document.planned, canonical.planned, distance, similarity)
 
-    def _read(self, suspect: Suspect, item: Mapping[str, Any]) -> _Read | LeftOut:
+    def _read(self, row: Row, item: Mapping[str, Any]) -> _Read | LeftOut:
         if "error" in item:
             return "unreadable"
         if not item.get("found"):
             return "changed"
         source = item.get("_source") or {}
-        fields = self.text_fields.get(suspect.index, ())
+        fields = self.text_fields.get(row.index, ())
         try:
             text = read_text(source, fields)
         except InvalidInputError:
@@ -138,20 +117,18 @@ class Comparer:
         shingles = None
         if self.bound is not None:
             shingles = None if text is None else shingle_set(text)
-        elif (left_out := self._judge_fingerprint(suspect, source, text)) is not None:
+        elif (left_out := self._judge_fingerprint(row, source, text)) is not None:
             return left_out
         values, cut = self._values(source, fields)
-        planned = PlannedDocument(
-            suspect.id, suspect.index, suspect.routing, item["_seq_no"], item["_primary_term"], values, cut
-        )
+        planned = PlannedDocument(row.id, row.index, row.routing, item["_seq_no"], item["_primary_term"], values, cut)
         return _Read(planned, shingles)
 
-    def _judge_fingerprint(self, suspect: Suspect, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
+    def _judge_fingerprint(self, row: Row, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
         """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""
-        if read_values(source, f"{self.prefix}.fingerprint") != [to_hex(suspect.fingerprint)]:
+        if read_values(source, f"{self.prefix}.fingerprint") != [to_hex(row.fingerprint)]:
             return "changed"
-        scheme = self.schemes.get(suspect.index)
-        if text is not None and scheme is not None and compute_fingerprint(text, scheme=scheme) != suspect.fingerprint:
+        scheme = self.schemes.get(row.index)
+        if text is not None and scheme is not None and compute_fingerprint(text, scheme=scheme) != row.fingerprint:
             return "stale"
         return None
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from es_simhash.errors import GuardRailError, InvalidInputError, shorten
+from es_simhash.arguments import check_number
+from es_simhash.errors import GuardRailError, shorten
 
 __all__ = ["DEFAULT_MAX_SHARE", "Excess", "Guards", "Share", "check_max_share", "refuse_excess"]
 
@@ -27,11 +28,7 @@ def check_max_share(share: Any) -> float:
         TypeError: If it is not a number.
         InvalidInputError: If it is not between 0 and 1.
     """
-    if isinstance(share, bool) or not isinstance(share, (int, float)):
-        raise TypeError(f"max_share must be a number from 0 to 1, not {type(share).__name__} {shorten(share)}")
-    if not 0 <= share <= 1:
-        raise InvalidInputError(f"max_share {share} is out of range: give a share from 0 to 1, such as 0.2")
-    return float(share)
+    return check_number("max_share", share, advice="a share from 0 to 1, such as 0.2")
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
     ends = {str(path): check_archive(path, allow_cut=True) for path in archives}
     for path in archives:
         for line in read_archive(path, allow_cut=True):
-            removed = _removed(line, path, prefix, is_wanted=line.id == id_ or line.canonical[1] == id_)
+            removed = _removed(line, path, prefix, is_wanted=id_ in (line.id, line.canonical.id))
             known.setdefault(removed.place, []).append(removed)
     for each in known.values():
         each.sort(key=lambda removed: removed.at)
@@ -166,15 +166,15 @@ def _chain(first: Removed, known: Mapping[_Place, Iterable[Removed]]) -> tuple[R
 
 
 def _removed(line: Archived, path: FilePath, prefix: str, *, is_wanted: bool) -> Removed:
-    index, canonical, _ = line.canonical
+    stays = line.canonical
     distance = _distance(line, prefix) if is_wanted else None
-    return Removed(line.id, line.index, canonical, index, line.at, str(path), line.plan, line.routing, distance)
+    return Removed(line.id, line.index, stays.id, stays.index, line.at, str(path), line.plan, line.routing, distance)
 
 
 def _distance(line: Archived, prefix: str) -> int | None:
     """Return the distance that the document recorded, if it was tagged with the canonical it was removed for."""
     own = json.loads(line.source).get(prefix)
-    if not isinstance(own, Mapping) or own.get("duplicate_of") != line.canonical[1]:
+    if not isinstance(own, Mapping) or own.get("duplicate_of") != line.canonical.id:
         return None
     distance = own.get("distance")
     return distance if isinstance(distance, int) and not isinstance(distance, bool) else None

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
+from es_simhash.index.keys import Key
 from es_simhash.removal.guards import Guards
 
-__all__ = ["Archived", "Key", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "take"]
-
-Key: TypeAlias = tuple[str, str, str | None]
-"""Index, id and routing of a document."""
+__all__ = ["Archived", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "take"]
 
 Reason = Literal["similarity", "distance"]
 
@@ -64,7 +62,7 @@ class PlannedDocument:
     @property
     def key(self) -> Key:
         """The key that no other document has: index, ``_id`` and routing."""
-        return self.index, self.id, self.routing
+        return Key(self.index, self.id, self.routing)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -243,7 +241,7 @@ class Archived:
         source:
             Its ``_source``: JSON, as the server returned it.
         canonical:
-            Index, id and routing of the document that it was removed for.
+            The document that it was removed for.
         plan:
             SHA-256 of the plan, in hex digits.
         at:
@@ -265,4 +263,4 @@ class Archived:
     @property
     def key(self) -> Key:
         """The key that no other document has: index, ``_id`` and routing."""
-        return self.index, self.id, self.routing
+        return Key(self.index, self.id, self.routing)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_input
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.review.summary import Summary, summarize
 
@@ -27,7 +28,7 @@ def review_html(path: FilePath) -> str:
     Raises:
         InvalidInputError: If the file is no plan, or was cut short or changed.
     """
-    return "".join(Review(path).html())
+    return "".join(Review(check_input("path", path)).html())
 
 
 class Review:
@@ -88,7 +89,7 @@ def describe(plan: Plan) -> dict[str, str]:
     """
     header = plan.header
     guards = header.guards
-    limit = f"at most {guards.max_share:.0%} of the documents".replace("%", " %")
+    limit = f"at most {guards.max_share * 100:g} % of the documents"
     return {
         "made": header.at or "at an unknown time",
         "indices": ", ".join(header.index_uuids),
@@ -102,8 +103,8 @@ def _describe_grouping(grouping: Mapping[str, Any]) -> str:
     similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
     order = grouping.get("canonical")
     parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
-    is_compared = isinstance(similarity, (int, float))
-    parts.append(f"texts at least {similarity:.0%} similar" if is_compared else "texts not compared")
+    texts = f"at least {similarity * 100:g} % similar" if isinstance(similarity, (int, float)) else "not compared"
+    parts.append(f"texts {texts}")
     if order:
         parts.append(f"stays: {', then '.join(map(str, order)) if isinstance(order, list) else order}")
     if (per := grouping.get("per")) is not None:

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, shorten
+from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, WrongTypeError, shorten
 
 __all__ = ["DEFAULT_VERSIONS", "Release", "fetch", "load_release", "relative_path", "releases", "require"]
 
@@ -95,7 +95,7 @@ def load_release(product: str, version: str | None = None) -> Release:
     """
     for name, argument in (("product", product), ("version", version or "")):
         if not isinstance(argument, str):
-            raise TypeError(f"{name} must be a str, not {type(argument).__name__}")
+            raise WrongTypeError(f"{name} must be a str, not {type(argument).__name__}")
     if product not in DEFAULT_VERSIONS:
         raise InvalidInputError(f"unknown product {shorten(product)}: use {' or '.join(sorted(DEFAULT_VERSIONS))}")
     version = version or DEFAULT_VERSIONS[product]

@@ -12,7 +12,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.servers.artifacts import fetch
 from es_simhash.servers.java import Java, bundled_java, find_jdk
 
@@ -47,7 +47,7 @@ def check_settings(settings: Mapping[str, Any] | None) -> dict[str, str | list[s
     checked: dict[str, str | list[str]] = {}
     for key, value in dict(settings or {}).items():
         if not isinstance(key, str):
-            raise TypeError(f"a setting's name must be a str, not {type(key).__name__}")
+            raise WrongTypeError(f"a setting's name must be a str, not {type(key).__name__}")
         if key.startswith(RESERVED_SETTINGS) and not key.startswith(ALLOWED_SETTINGS):
             raise InvalidInputError(f"setting {shorten(key)} belongs to the embedded server: leave it out")
         checked[key] = [_text(key, item) for item in value] if isinstance(value, list | tuple) else _text(key, value)
@@ -59,7 +59,9 @@ def _text(key: str, value: object) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    raise TypeError(f"setting {shorten(key)} must be a str, a number, a bool or a list, not {type(value).__name__}")
+    raise WrongTypeError(
+        f"setting {shorten(key)} must be a str, a number, a bool or a list, not {type(value).__name__}"
+    )
 
 
 def check_heap(heap: str) -> str:
@@ -71,7 +73,7 @@ def check_heap(heap: str) -> str:
         InvalidInputError: If it is not a number with a unit.
     """
     if not isinstance(heap, str):
-        raise TypeError(f"heap must be a str, not {type(heap).__name__}")
+        raise WrongTypeError(f"heap must be a str, not {type(heap).__name__}")
     if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
         raise InvalidInputError(f'heap must be a size such as "512m" or "2g", not {shorten(heap)}')
     return heap

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from es_simhash.errors import shorten
+from es_simhash.arguments import check_items
+from es_simhash.errors import WrongTypeError, shorten
 from es_simhash.tables.frames import to_frame
 from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet, render
@@ -111,7 +112,7 @@ def table(results: Iterable[Any]) -> Table:
     """
     rows: list[Mapping[str, Any]] = []
     number = -1
-    for number, result in enumerate(results):
+    for number, result in enumerate(check_items("results", results, of="results")):
         rows += _rows_of(result, number)
     return Table(tuple(rows), number + 1)
 
@@ -127,4 +128,4 @@ def _rows_of(result: Any, number: int) -> list[Mapping[str, Any]]:
         return [result]
     if callable(to_row := getattr(result, "to_row", None) or getattr(result, "to_dict", None)):
         return [to_row()]
-    raise TypeError(f"{shorten(result)} has no rows: give groups, pairs, reports or near-duplicates")
+    raise WrongTypeError(f"{shorten(result)} has no rows: give groups, pairs, reports or near-duplicates")

@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError
 from es_simhash.flows.protocol import Call, Wait
-from es_simhash.flows.transfer.bulk import Bulk, send_bulk, to_operation
+from es_simhash.flows.transfer.bulk import Bulk, send_bulk
 from es_simhash.flows.transfer.retry import ATTEMPTS, LONGEST_WAIT_SECONDS
-from es_simhash.index.operations import Operation, Refusal
+from es_simhash.index.operations import Operation, Refusal, to_operation
 from tests.flows.by_hand import ServerError, carry_out
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from es_simhash.flows.transfer.conditional_write import Place, rewrite
+from es_simhash.flows.transfer.conditional_write import rewrite
+from es_simhash.index.keys import Key
 from tests.flows.by_hand import Cancelled, ServerError, carry_out, failures, is_passing
 from tests.flows.fake_server import INDEX, FakeServer
 
@@ -20,7 +21,7 @@ def copy_text(place, found):
 
 
 def run_rewrite(store, ids=IDS, **trouble):
-    return carry_out(rewrite([Place(INDEX, each) for each in ids], copy_text, source=True), store, **trouble)
+    return carry_out(rewrite([Key(INDEX, each) for each in ids], copy_text, source=True), store, **trouble)
 
 
 def is_right(store, id_):

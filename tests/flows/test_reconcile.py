@@ -178,7 +178,7 @@ def test_a_grouping_that_changes_meanwhile_ends_the_run(since):
     """At once: after the mapping was read last, one request of writes at most is on its way, and it is an error."""
     whole = run_reconcile(filled(), since=since)
     first = whole.apis.index("put_mapping") + 1  # from here on the grouping is recorded
-    last = max(n for n, api in enumerate(whole.apis) if api == "get_mapping")
+    last = max(n for n, api in enumerate(whole.apis) if api == "bulk")
     for number in range(first, last + 1):
         store, seen = filled(), []
 

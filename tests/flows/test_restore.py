@@ -9,7 +9,9 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.removal import restore as module
 from es_simhash.flows.removal.restore import restore
 from es_simhash.hashing import fingerprint
+from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key
 from es_simhash.index.mapping import build_mapping
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
@@ -52,7 +54,7 @@ def archive(tmp_path, monkeypatch):
     with ArchiveWriter(path, "0" * 64) as writer:
         writer.append(
             [
-                Archived(INDEX, id_, None, json.dumps(source_of(id_)), (INDEX, "d0", None), "0" * 64, "2026-01-01")
+                Archived(INDEX, id_, None, json.dumps(source_of(id_)), Key(INDEX, "d0"), "0" * 64, "2026-01-01")
                 for id_ in list(TEXTS)[1:]
             ]
         )
@@ -60,10 +62,12 @@ def archive(tmp_path, monkeypatch):
 
 
 def make_store():
-    """Return a server that has the seventh document, and records a grouping."""
+    """Return a server that has the seventh document, in its group, and records a grouping."""
     mapping = build_mapping(text_field="body")
     mapping["_meta"]["es_simhash"]["simhash"]["grouping"] = Grouping().to_dict()
-    return Store({"d0": source_of("d0")}, mapping=mapping)
+    source = source_of("d0")
+    source["simhash"] |= group_fields("d0", at="2026-01-01T00:00:00.000Z")
+    return Store({"d0": source}, mapping=mapping)
 
 
 def context():

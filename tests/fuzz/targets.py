@@ -23,6 +23,7 @@ from es_simhash.hashing.characters import normalise_text, normalise_texts
 from es_simhash.hashing.listing import list_features
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.index.faults import find_faults
+from es_simhash.index.keys import Key
 from es_simhash.index.meta import IndexSettings, build_settings, read_settings
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.archive_writer import ArchiveWriter
@@ -256,7 +257,7 @@ def _plan(path: Path) -> bytes:
 def fuzz_archive(data: bytes) -> None:
     """An archive that was damaged is refused, and then stays as it is, or read up to the damage; and is written on."""
     source = Bytes(data)
-    lines = [Archived("i", id_, None, '{"n": 1.0}', ("i", "z", None), "p", "at") for id_ in "abcd"]
+    lines = [Archived("i", id_, None, '{"n": 1.0}', Key("i", "z"), "p", "at") for id_ in "abcd"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "archive")
         with ArchiveWriter(path, "p") as writer:

@@ -1,39 +1,17 @@
-"""Pairs, groups and in-memory neighbours, held to slow and obvious code."""
+"""Groups and in-memory neighbours, held to slow and obvious code."""
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
-from es_simhash.index.grouping import all_pairs, assign
-from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.grouping import assign
 from es_simhash.index.grouping.assign import group_fingerprints
 from es_simhash.index.grouping.in_memory import InMemoryLookup, distinct
 from tests.property.strategies import related_fingerprints
 from tests.reference import connected, star
 
 distances = st.integers(0, 64)
-
-
-@given(related_fingerprints(), distances, st.sampled_from([1, 7, 1 << 20]), st.booleans())
-def test_every_pair_is_found_once(values, max_distance, chunk, sparse):
-    """Whatever the distance, the parts chosen and the size of a chunk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_pairs, "CHUNK", chunk)
-        if sparse:  # the parts that a large set is cut into
-            patch.setattr(all_pairs, "_order_of_magnitude", lambda _: 1 << 18)
-        found = [
-            (min(a, b), max(a, b), d)
-            for part in near_pairs(np.array(values, np.uint64), max_distance)
-            for a, b, d in zip(part.left.tolist(), part.right.tolist(), part.distance.tolist(), strict=True)
-        ]
-    wanted = [
-        (a, b, hamming_distance(values[a], values[b]))
-        for b in range(len(values))
-        for a in range(b)
-        if hamming_distance(values[a], values[b]) <= max_distance
-    ]
-    assert sorted(found) == sorted(wanted)
 
 
 @given(related_fingerprints(30), distances, st.sampled_from([0, 3, 1 << 24]), st.sampled_from([1, 2, 50]))

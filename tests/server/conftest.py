@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import json
 import uuid
 from typing import Any
 
@@ -20,6 +21,7 @@ from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from es_simhash.flows.protocol import Wait
 from es_simhash.flows.transfer.retry import Patience
+from tests.server.command_line import NEAR, OTHER, TEXT
 from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
 from tests.servers.security import secured_server
 
@@ -244,3 +246,15 @@ def run(server, monkeypatch):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     monkeypatch.setenv("ES_SIMHASH_URL", server.url)
     return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)
+
+
+@pytest.fixture
+def news(run, index, tmp_path, server):
+    """An index with three documents, two of them near-duplicates of each other."""
+    path = tmp_path / "news.jsonl"
+    texts = {"a": TEXT, "b": NEAR, "c": OTHER}
+    path.write_text("".join(json.dumps({"key": key, "body": text}) + "\n" for key, text in texts.items()))
+    result = run("ingest", index, path, "--create", "-t", "body", "--id-field", "key", "-d", 12)
+    assert result.exit_code == 0, result.output
+    server.request("POST", f"/{index}/_refresh")
+    return index

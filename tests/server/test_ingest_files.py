@@ -9,9 +9,9 @@ from collections import Counter
 
 import pytest
 
+from tests.server.command_line import PROGRAM, stop
 from tests.server.proxy import signalling_proxy
 from tests.server.support import read_all
-from tests.server.test_stopping import PROGRAM, stop
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost, part {}."
 

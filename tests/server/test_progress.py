@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import pytest
+
 from tests.server.support import ONE_SHARD, numbered, texts
 
 
@@ -49,3 +51,5 @@ def test_long_calls_tell_their_progress(simhash, index, tmp_path):
     assert (step, removed) == ("removing documents", total)
     assert removed > 0
     assert ("restoring documents", removed, None) in tell("restore", archive)
+    with pytest.raises(TypeError, match="progress"):
+        simhash.reconcile(index, progress="yes")

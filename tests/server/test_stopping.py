@@ -1,43 +1,14 @@
 """Ctrl-C and SIGTERM in the middle of each command that writes: what is said, and that the command named goes on."""
 
 import json
-import shlex
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
-from tests.server.proxy import signalling_proxy
+from tests.server.archives import delete, write_archive
+from tests.server.command_line import TEXT, stop
 from tests.server.support import read_all, send_lines
-from tests.server.test_restore import delete, write_archive
-
-PROGRAM = [sys.executable, "-m", "es_simhash"]
-TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
-
-
-def stop(server, word, number, sent, *arguments):
-    """
-    Run a command that gets the signal *sent* after the request *number* whose path has *word*; return what it said and
-    the command that it named, for the server itself.
-    """
-    with signalling_proxy(server.url, word, number, sent) as proxy:
-        command = [*PROGRAM, *arguments, "--url", proxy.url.replace("://", "://somebody:secret@")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            proxy.pid = process.pid
-            proxy.began.set()
-            output, message = process.communicate(timeout=300)
-        assert proxy.seen >= number, message
-    assert process.returncode == CODES[sent], output + message
-    assert "Traceback" not in message
-    assert "secret" not in message
-    said, how = message.splitlines()[-2:]
-    assert said.startswith("stopped")
-    assert how.startswith("to go on: es-simhash ")
-    again = shlex.split(how.removeprefix("to go on: "))[1:]
-    return said, ["--url" if each == "--url" else server.url if each == proxy.url else each for each in again]
 
 
 @pytest.fixture

@@ -317,7 +317,7 @@ def test_wrong_arguments_are_refused_before_anything_is_read(options, error, wor
 @pytest.mark.parametrize("actions", ["text", {"body": TEXT}, 7])
 def test_one_document_is_no_iterable_of_documents(actions):
     """An easy slip, told at once."""
-    with pytest.raises(TypeError, match="iterable of documents"):
+    with pytest.raises(TypeError, match="list of documents"):
         with_fingerprints(actions, text_field="body")
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_line import parse_archive_line, to_archive_line
 from es_simhash.removal.records import Archived
 
@@ -24,7 +25,7 @@ def test_a_line_is_read_as_it_was_written(texts, routing, source, indent, togeth
     index, id_, canonical = texts
     source = json.dumps(source, indent=indent)
     archived = Archived(
-        index, id_, routing, source, (index, canonical, routing), "0" * 64, "2026-01-01", tuple(together)
+        index, id_, routing, source, Key(index, canonical, routing), "0" * 64, "2026-01-01", tuple(together)
     )
     line = to_archive_line(archived)
     found = parse_archive_line(line)
@@ -50,7 +51,7 @@ def test_a_line_is_read_as_it_was_written(texts, routing, source, indent, togeth
 )
 def test_a_line_that_is_broken(old, new):
     """A ValueError, and no other document; a member that is not known is no fault."""
-    archived = Archived("news", "a", None, '{"n": 1}', ("news", "b", None), "0" * 64, "2026-01-01")
+    archived = Archived("news", "a", None, '{"n": 1}', Key("news", "b"), "0" * 64, "2026-01-01")
     line = to_archive_line(archived).replace(old, new, 1)
     if old.startswith('"canonical"'):
         assert parse_archive_line(line) == archived

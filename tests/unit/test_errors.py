@@ -24,6 +24,7 @@ EXAMPLES = [
     errors.WorkerError("m"),
     errors.EmbeddedServerError("m"),
     errors.GuardRailError("m", excess=(1,)),
+    errors.WrongTypeError("m"),
 ]
 
 

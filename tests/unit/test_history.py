@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.errors import InvalidInputError
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.history import find_history
 from es_simhash.removal.records import Archived
@@ -16,7 +17,7 @@ def removed(id_, canonical, day, *, index="news", other="news", distance=None):
     """Return the line of a removal."""
     own = {} if distance is None else {"simhash": {"duplicate_of": canonical, "distance": distance}}
     source = json.dumps({"n": 1.10, **own})
-    return Archived(index, id_, None, source, (other, canonical, None), "0" * 64, f"2026-01-{day:02d}T00:00:00.000Z")
+    return Archived(index, id_, None, source, Key(other, canonical), "0" * 64, f"2026-01-{day:02d}T00:00:00.000Z")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from es_simhash import (
     schemes,
 )
 from es_simhash.index.faults import Fault, FaultKind, find_faults, find_group_faults, mapping_error
+from es_simhash.index.mapping import check_own_mapping
 from es_simhash.index.meta import META_KEY, check_text_fields, merge_meta, read_settings
 
 SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
@@ -192,3 +193,32 @@ def test_text_fields_are_names(names, error):
     """At least one, and each once."""
     with pytest.raises(error):
         check_text_fields(names)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text_fields"),
+    [
+        ({"properties": {"simhash": {"type": "keyword"}}}, ()),
+        ({"properties": {"simhash.foo": {"type": "keyword"}}}, ()),
+        ({"runtime": {"simhash.block0": {"type": "keyword"}}}, ()),
+        ({"properties": 5}, ()),
+        ({"properties": {"a": {"properties": [1]}}}, ()),
+        ({"_meta": 5}, ()),
+        ({"dynamic": "strict", "properties": {"title": {"type": "text"}}}, ["body"]),
+        ({"properties": {"article": {"dynamic": "strict", "properties": {}}}}, ["article.body"]),
+    ],
+)
+def test_own_mappings_that_leave_no_room_are_refused(mapping, text_fields):
+    with pytest.raises(InvalidInputError):
+        check_own_mapping(mapping, prefix="simhash", text_fields=text_fields)
+
+
+def test_own_mappings_that_leave_room_stay_as_they_are():
+    mapping = {"dynamic": "strict", "properties": {"article.body": {"type": "text"}, "simhash2": {"type": "keyword"}}}
+    assert check_own_mapping(mapping, prefix="simhash", text_fields=["article.body"]) == mapping
+
+
+@pytest.mark.parametrize("text_field", ["simhash", "simhash.fingerprint"])
+def test_a_text_field_below_the_prefix_is_refused(text_field):
+    with pytest.raises(InvalidInputError, match="text_field"):
+        build_mapping(text_field=text_field)

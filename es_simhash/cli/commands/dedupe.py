@@ -21,7 +21,7 @@ from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, prin
 from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.removal.dedupe import Action
-from es_simhash.flows.removal.records import AGAIN, Deduped
+from es_simhash.flows.removal.deduped import AGAIN, Deduped
 from es_simhash.removal.plan_file import read_plan
 
 _DONE = {"tag": "tagged", "delete": "deleted"}

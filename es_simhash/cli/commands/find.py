@@ -59,7 +59,7 @@ EXAMPLES = [
     help="Compare the texts of the documents found, and drop those that share less than this part of their shingles.",
 )
 @options.filter_query
-@click.option("--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all.")
+@options.source
 @options.scheme
 @options.target
 @options.as_json

@@ -15,7 +15,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target, parse_fields
-from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.index.rescore import NearDup
 
 EXAMPLES = [
@@ -35,14 +35,8 @@ EXAMPLES = [
     help="id: by the id of the canonical; size: the groups with the most duplicates first.",
 )
 @click.option("--min-size", type=click.IntRange(2), metavar="N", default=2, help="Only groups of N documents or more.")
-@click.option(
-    "--filter",
-    "filter_query",
-    type=options.JSON,
-    metavar="JSON",
-    help='Only groups of which a document matches this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
-)
-@click.option("--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all.")
+@options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
+@options.source
 @verification
 @options.target
 @options.as_json
@@ -74,7 +68,9 @@ def command(
         "verify": verify,
     }
     with connect(target, index) as connection, closing(connection.simhash.groups(index, **given)) as groups:
+        found = False
         for group in groups:
+            found = True
             if as_json:
                 print_json(group.to_dict())
                 continue
@@ -82,6 +78,8 @@ def command(
             for each in group.members[1:]:
                 similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
                 print_line(f"  {each.distance:>2}{similarity}  {each.id}{_source(each)}")
+    if not found:
+        note(f"no group of {min_size} or more documents")
 
 
 def _source(document: NearDup) -> str:

@@ -129,15 +129,11 @@ def command(
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
     """
+    max_distance = grouping["max_distance"]
     if create and not text_fields:
         raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
-    if checkpoint and STDIN in files:
-        raise click.UsageError("--checkpoint needs files: stdin cannot be read again from where it stopped")
-    if checkpoint and skip:
-        raise click.UsageError(
-            "--skip does not go with --checkpoint, which knows where to go on: leave one of them out"
-        )
-    max_distance = grouping["max_distance"]
+    if checkpoint:
+        _check_checkpoint(files, skip)
     if on_duplicate == "none":
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
@@ -185,6 +181,15 @@ def command(
         run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
     return 1 if tally.failed else 0
+
+
+def _check_checkpoint(files: Sequence[str], skip: int) -> None:
+    if STDIN in files:
+        raise click.UsageError("--checkpoint needs files: stdin cannot be read again from where it stopped")
+    if skip:
+        raise click.UsageError(
+            "--skip does not go with --checkpoint, which knows where to go on: leave one of them out"
+        )
 
 
 def _open_report(stack: ExitStack, path: str | None, start: Position, inputs: Sequence[str]) -> IO[str] | None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from es_simhash.arguments import check_fields
 from es_simhash.client.base import AsyncBase
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import OnProgress
@@ -57,8 +58,10 @@ class AsyncGroupingMethods(AsyncBase):
         sent. With ``_op_type`` ``create`` the second request then reports a conflict (409) for a document that is
         written. :meth:`ingest` always gives ids.
         """
-        from es_simhash.ingest_helper import with_fingerprints
+        from es_simhash.ingest_helper import check_options, with_fingerprints
 
+        check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+        check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
             read_index_settings(self._context, index),

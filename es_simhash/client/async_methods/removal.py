@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from es_simhash.arguments import check_items
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import OnProgress
@@ -18,7 +19,7 @@ from es_simhash.flows.protocol import OnProgress
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.flows.removal.dedupe import Action
-    from es_simhash.flows.removal.records import Deduped, RemovalPlan
+    from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
     from es_simhash.index.grouping.order import Canonical
     from es_simhash.index.grouping.rule import Rule, Verified
@@ -99,7 +100,7 @@ class AsyncRemovalMethods(AsyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -108,7 +109,7 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(plan_removal(self._context, index, path, request, options), progress)
+        return await self._run(plan_removal(self._context, index, path, options), progress)
 
     def apply_removal(
         self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str], progress: OnProgress | None = None
@@ -194,7 +195,7 @@ class AsyncRemovalMethods(AsyncBase):
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -203,8 +204,8 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, request, options), progress)
-        return self._stream(delete_duplicates(self._context, index, request, options, archive), progress)
+            return self._stream(show_duplicates(self._context, index, options), progress)
+        return self._stream(delete_duplicates(self._context, index, options, archive), progress)
 
     def restore(
         self,
@@ -243,7 +244,9 @@ class AsyncRemovalMethods(AsyncBase):
         """
         from es_simhash.flows.removal.restore import restore
 
-        files = [archive] if isinstance(archive, (str, os.PathLike)) else list(archive)
+        files = (
+            [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
+        )
         return self._stream(
             restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped), progress
         )

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from es_simhash.arguments import check_items
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import OnProgress
@@ -17,7 +18,7 @@ from es_simhash.flows.protocol import OnProgress
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.flows.removal.dedupe import Action
-    from es_simhash.flows.removal.records import Deduped, RemovalPlan
+    from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
     from es_simhash.index.grouping.order import Canonical
     from es_simhash.index.grouping.rule import Rule, Verified
@@ -98,7 +99,7 @@ class RemovalMethods(SyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -107,7 +108,7 @@ class RemovalMethods(SyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return self._run(plan_removal(self._context, index, path, request, options), progress)
+        return self._run(plan_removal(self._context, index, path, options), progress)
 
     def apply_removal(
         self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str], progress: OnProgress | None = None
@@ -193,7 +194,7 @@ class RemovalMethods(SyncBase):
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
         options = PlanOptions(
-            verify=verify,
+            grouping=request,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -202,8 +203,8 @@ class RemovalMethods(SyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, request, options), progress)
-        return self._stream(delete_duplicates(self._context, index, request, options, archive), progress)
+            return self._stream(show_duplicates(self._context, index, options), progress)
+        return self._stream(delete_duplicates(self._context, index, options, archive), progress)
 
     def restore(
         self,
@@ -242,7 +243,9 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.flows.removal.restore import restore
 
-        files = [archive] if isinstance(archive, (str, os.PathLike)) else list(archive)
+        files = (
+            [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
+        )
         return self._stream(
             restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped), progress
         )

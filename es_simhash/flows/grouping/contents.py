@@ -12,13 +12,13 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.fetch import FETCH, Key, fetch_hits
+from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.retry import Patience, retry
 from es_simhash.flows.transfer.texts import read_hit
 from es_simhash.index.grouping.content import Content, Unread, moment_of, per_of
 from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.rescore import document_key
+from es_simhash.index.keys import Key, document_key
 
 __all__ = ["TextFields", "docvalue_fields_of", "fetch_contents", "read_content"]
 

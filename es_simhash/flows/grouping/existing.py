@@ -14,14 +14,13 @@ from es_simhash.flows.confirmation import check_unchanged, while_unchanged
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.contents import TextFields, fetch_contents
 from es_simhash.flows.lookup.batch import Batch, make_batch, take_answer
-from es_simhash.flows.lookup.fetch import Key
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.lookup.options import Options
 from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.protocol import Flow
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.flows.transfer.retry import Patience, retry
+from es_simhash.flows.transfer.retry import Patience, attempt, retry
 from es_simhash.hashing import from_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
@@ -30,6 +29,7 @@ from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.in_flight import ExistingDocument
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.rescore import NearDup, NearDups
@@ -118,11 +118,7 @@ class GroupLookups:
             return {}
         yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)
         batch = self.batch(fingerprints)
-        try:
-            answer = yield batch.call()
-        except Exception as error:  # noqa: BLE001 -- judged by take
-            answer = error
-        return (yield from self.take(batch, answer))
+        return (yield from self.take(batch, (yield from attempt(batch.call()))))
 
     def group_of(self, found: NearDup) -> str | None:
         """Return the group that *found* is in; ``None`` if it never was grouped."""
@@ -224,11 +220,7 @@ class ExistingLookup:
         batch = self.batch(items)
         if batch is None:
             return Existing()
-        try:
-            answer = yield batch.call()
-        except Exception as error:  # noqa: BLE001 -- judged by take
-            answer = error
-        return (yield from self.take(batch, answer))
+        return (yield from self.take(batch, (yield from attempt(batch.call()))))
 
     def take(self, batch: Batch, answer: Any) -> Flow[Existing]:
         """Return what the *answer* to *batch* shows; it may be the exception that the request failed with."""
@@ -275,10 +267,8 @@ class ExistingLookup:
         body = {"query": {"ids": {"values": sorted(groups)}}, "docvalue_fields": [name], "_source": False}
         known: dict[str, int] = {}
 
-        def note(hits: Hits) -> Flow[bool]:
-            yield from ()
+        def note(hits: Hits) -> None:
             known.update({h["_id"]: from_hex(h["fields"][name][0]) for h in hits if name in h.get("fields", ())})
-            return False
 
-        yield from retry(lambda: read_pages(self._index, body, note, page=PAGE))
+        yield from retry(lambda: read_each(self._index, body, note, page=PAGE))
         return known

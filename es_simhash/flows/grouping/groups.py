@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.arguments import check_choice, check_count
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.lookup.fetch import FETCH
@@ -17,14 +18,15 @@ from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.buckets import BucketReader, aggregate
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, Verified
+from es_simhash.index.keys import Key
 from es_simhash.index.presets import Preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
-from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.index.similarity import compare_shingles, shingle_sets
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
@@ -101,12 +103,8 @@ class GroupOptions:
     verify: Verified | None = None
 
     def __post_init__(self) -> None:
-        if self.sort not in ("id", "size"):
-            raise InvalidInputError(f"sort {shorten(self.sort)} is not known: give 'id' or 'size'")
-        if isinstance(self.min_size, bool) or not isinstance(self.min_size, int):
-            raise TypeError(f"min_size must be an int, not {type(self.min_size).__name__}")
-        if self.min_size < 2:
-            raise InvalidInputError(f"min_size {self.min_size} is too small: a group has 2 documents or more")
+        check_choice("sort", self.sort, ("id", "size"))
+        check_count("min_size", self.min_size, 2)
         check_filter(self.filter)
         check_source(self.source)
         self.limits()
@@ -228,8 +226,7 @@ class _Reader:
         members: dict[str, list[NearDup]] = {name: [] for name in names}
         source = check_source(self._options.source)
 
-        def note(hits: Hits) -> Flow[bool]:
-            yield from ()
+        def note(hits: Hits) -> None:
             for hit in hits:
                 own = hit.get("fields", {})
                 if fields.fingerprint in own:
@@ -242,14 +239,13 @@ class _Reader:
                         routing=hit.get("_routing"),
                     )
                     members[own[fields.group][0]].append(each)
-            return False
 
         body = {
             "query": {"terms": {fields.group: names}},
             "docvalue_fields": [fields.fingerprint, fields.group, fields.distance],
             "_source": source,
         }
-        check_whole((yield from read_pages(self._index, body, note, page=PAGE)))
+        check_whole((yield from read_each(self._index, body, note, page=PAGE)))
         return members
 
     def _compare(self, groups: list[Group], bound: float) -> Flow[list[Group]]:
@@ -270,21 +266,19 @@ class _Reader:
             compared.append(Group(group.id, tuple(kept)))
         return compared
 
-    def _shingles(self, members: Sequence[NearDup]) -> Flow[dict[tuple[str, str, str | None], Shingles]]:
+    def _shingles(self, members: Sequence[NearDup]) -> Flow[dict[Key, Shingles]]:
         fields_of = {name: own.text_fields for name, own in self._resolved.each.items()}
-        sets: dict[tuple[str, str, str | None], Shingles] = {}
+        sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):
-            part = [each for each in members if fields_of[each.index] == fields]
+            part = [each.key for each in members if fields_of[each.index] == fields]
             found = yield from fetch_texts(self._index, part, fields)
-            gaps = [str(why) for why in found.missing.values() if why.kind == "not_read"]
-            if gaps:
-                raise IncompleteSearchError(f"texts could not be read: {gaps[0]}", reasons=tuple(dict.fromkeys(gaps)))
+            found.check_read()
             sets |= yield Compute(_cut, (found.texts,))
         return sets
 
 
-def _cut(texts: Mapping[tuple[str, str, str | None], str]) -> dict[tuple[str, str, str | None], Shingles]:
-    return {key: shingle_set(text) for key, text in texts.items()}
+def _cut(texts: Mapping[Key, str]) -> dict[Key, Shingles]:
+    return dict(zip(texts, shingle_sets(list(texts.values())), strict=True))
 
 
 def _order(name: str) -> Callable[[NearDup], Any]:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from es_simhash.arguments import check_name
 from es_simhash.flows.confirmation import check_unchanged
-from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.context import Context, Resolved, check_index
 from es_simhash.flows.feed import Feed
 from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
@@ -21,7 +22,7 @@ from es_simhash.flows.grouping.relink import relink
 from es_simhash.flows.grouping.settings import check_known, settle_grouping
 from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
-from es_simhash.flows.grouping.write_target import check_indices, find_write_target
+from es_simhash.flows.grouping.write_target import WriteTarget, check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together
 from es_simhash.flows.resolve import agree
@@ -30,11 +31,12 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.index.faults import find_source_faults, refuse_updates
-from es_simhash.index.grouping.decide import Decider
+from es_simhash.index.grouping.decide import Decider, OnDuplicate
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.meta import IndexSettings
+from es_simhash.ingest_helper import check_iterable
 
 __all__ = ["IdFrom", "IngestOptions", "IngestSizes", "OpType", "Written", "ingest"]
 
@@ -56,50 +58,60 @@ def ingest(
     Cost: for every 500 documents a bulk request, and if they are grouped, a multi-search at the same time as
     the bulk before it, a refresh at the start, and one after every 20,000.
     """
-    if not isinstance(index, str):
-        raise TypeError(f"index must be a name, not {type(index).__name__}")
+    check_index(check_name("index", index))
+    if not isinstance(documents, Feed):
+        check_iterable(documents)
     target = yield from find_write_target(context, index)
-    resolved, settings = target.resolved, target.settings
     source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
     try:
         grouper: _Grouper | None = None
-        if options.on_duplicate is not None:
-            default_order = f"-{context.prefix}.at" if options.on_duplicate == "replace" else "id"
-            request = replace(options.grouping, default_order=default_order)
-            grouping = yield from settle_grouping(context, resolved, request)
-            source.reader = make_reader(grouping, resolved.mappings.values(), source.text_fields)
-            lookup = ExistingLookup(
-                context,
-                index,
-                settings=settings,
-                grouping=grouping,
-                text_fields=TextFields(
-                    {name: own.text_fields for name, own in resolved.each.items()}, source.text_fields
-                ),
-                with_source=callable(options.on_duplicate),
-            )
-            decider = Decider(grouping, options.on_duplicate)
-            if options.on_duplicate not in ("tag", "skip"):
-                refuse_updates(resolved.mappings)  # what is replaced is updated
-            is_updatable = not any(map(find_source_faults, resolved.mappings.values()))
-            grouper = _Grouper(
-                index,
-                grouping,
-                lookup,
-                decider,
-                prefix=context.prefix,
-                sizes=sizes,
-                is_updatable=is_updatable,
-                reader=source.reader,
-            )
-            yield from lookup.prepare()
-        else:
+        if options.on_duplicate is None:
             yield from check_shards(index)
-        context.learn(index, agree(resolved, context), resolved)
-        pipeline = _Pipeline(context, index, source, grouper, resolved)
-        yield from pipeline.run(lambda: _check(context, index, settings, grouper))
+        else:
+            grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, sizes)
+            yield from grouper.lookup.prepare()
+        context.learn(index, agree(target.resolved, context), target.resolved)
+        pipeline = _Pipeline(context, index, source, grouper, target.resolved)
+        yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
     finally:
         source.close()
+
+
+def _make_grouper(
+    context: Context,
+    index: str,
+    target: WriteTarget,
+    source: Source,
+    policy: OnDuplicate,
+    options: IngestOptions,
+    sizes: IngestSizes,
+) -> Flow[_Grouper]:
+    """Return what groups the documents of *source*, which then reads what they are compared by."""
+    mappings = target.resolved.mappings
+    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
+    grouping = yield from settle_grouping(context, target.resolved, request)
+    if policy not in ("tag", "skip"):
+        refuse_updates(mappings)  # what is replaced is updated
+    source.reader = make_reader(grouping, mappings.values(), source.text_fields)
+    own_fields = {name: own.text_fields for name, own in target.resolved.each.items()}
+    lookup = ExistingLookup(
+        context,
+        index,
+        settings=target.settings,
+        grouping=grouping,
+        text_fields=TextFields(own_fields, source.text_fields),
+        with_source=callable(policy),
+    )
+    return _Grouper(
+        index,
+        grouping,
+        lookup,
+        Decider(grouping, policy),
+        prefix=context.prefix,
+        sizes=sizes,
+        is_updatable=not any(map(find_source_faults, mappings.values())),
+        reader=source.reader,
+    )
 
 
 def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None) -> Flow[None]:

@@ -95,6 +95,8 @@ def pairs(context: Context, index: Index, against: Index | None, request: Groupi
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
     check_index(index)
+    if against is not None:
+        check_index(against)
     settings = yield from read_index_settings(context, index)
     request.check_scheme(settings)
     recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
@@ -103,7 +105,6 @@ def pairs(context: Context, index: Index, against: Index | None, request: Groupi
     yield from read_all(context, index, table)
     sides = None
     if against is not None:
-        check_index(against)
         other = yield from read_index_settings(context, against)
         if other.scheme != settings.scheme:
             raise SchemeMismatchError(

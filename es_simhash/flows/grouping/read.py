@@ -15,7 +15,7 @@ from es_simhash.flows.grouping.existing import GroupLookups
 from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each, read_pages
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping
 
@@ -47,16 +47,18 @@ def read_all(context: Context, index: Index, table: Table, query: Mapping[str, A
     check_whole((yield from read_pages(index, body, add, page=PAGE)))
 
 
-def read_touched(context: Context, index: Index, table: Table, grouping: Grouping, since: str) -> Flow[None]:
+def read_touched(
+    context: Context, index: Index, table: Table, grouping: Grouping, query: Mapping[str, Any]
+) -> Flow[None]:
     """
-    Add to *table* the documents grouped at *since* or later, and all whose groups these may change.
+    Add to *table* the documents that match *query*, and all whose groups these may change.
 
     These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance.
     Groups lie within connected components, so grouping these documents alone gives the same as grouping all.
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
-    yield from _read(index, {"range": {fields.at: {"gte": since}}}, seeds)
+    yield from _read(index, query, seeds)
     # If the text of a canonical was changed, its members may belong elsewhere now.
     for ids in _parts(sorted(seeds.ids), BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
@@ -75,18 +77,16 @@ class _Seeds:
         self.fingerprints: set[str] = set()
         self.name = fields.fingerprint
 
-    def add(self, hits: Hits) -> Flow[bool]:
-        yield from ()
+    def add(self, hits: Hits) -> None:
         for hit in hits:
             if values := hit.get("fields", {}).get(self.name):
                 self.ids.add(hit["_id"])
                 self.fingerprints.add(values[0])
-        return False
 
 
 def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
     body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
-    check_whole((yield from read_pages(index, body, seeds.add, page=PAGE)))
+    check_whole((yield from read_each(index, body, seeds.add, page=PAGE)))
 
 
 def _parts(items: Sequence[str], size: int) -> list[list[str]]:

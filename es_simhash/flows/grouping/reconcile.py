@@ -7,25 +7,26 @@ something else are rewritten, each only if it is as it was when it was judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.flows.grouping.texts import MEMORY_BYTES, read_texts
 from es_simhash.flows.protocol import Compute, Flow, Progress, Tell, noting
 from es_simhash.flows.resolve import resolve_index
-from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, Place, rewrite
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Failure
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def check_moment(since: str | datetime | None) -> str | None:
             ) from error
         since = since if since.tzinfo else since.replace(tzinfo=UTC)
     if not isinstance(since, datetime):
-        raise TypeError(f"since must be a datetime or a string, not {type(since).__name__}")
+        raise WrongTypeError(f"since must be a datetime or a string, not {type(since).__name__}")
     if since.tzinfo is None:
         raise InvalidInputError(f"since {since} has no time zone: add one, as in datetime.now(UTC)")
     return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -103,11 +104,11 @@ def read_groups(
     resolved: Resolved,
     grouping: Grouping,
     *,
-    since: str | None = None,
+    changed: Mapping[str, Any] | None = None,
     memory_bytes: int = MEMORY_BYTES,
 ) -> Flow[tuple[Table, Groups]]:
     """
-    Return the documents of *index*, or those that changes since a moment may have touched, and their groups.
+    Return the documents of *index*, or those that changes of some may have touched, and their groups.
 
     Where the grouping compares texts, those of the documents that have a candidate are read, once each.
 
@@ -120,8 +121,8 @@ def read_groups(
             The concrete indices behind it.
         grouping:
             How they are grouped.
-        since:
-            A moment; ``None`` for all documents.
+        changed:
+            A query for the documents that were changed; ``None`` for all documents.
         memory_bytes:
             How much memory the shingles of texts may take before they go to a temporary file.
     """
@@ -131,10 +132,10 @@ def read_groups(
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
     table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
     yield from refresh(index)
-    if since is None:
+    if changed is None:
         yield from read_all(context, index, table)
     else:
-        yield from read_touched(context, index, table, grouping, since)
+        yield from read_touched(context, index, table, grouping, changed)
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = yield Compute(table.with_candidates)
@@ -150,6 +151,7 @@ def reconcile(
     request: GroupingRequest,
     *,
     since: str | None = None,
+    ids: Collection[str] | None = None,
     dry_run: bool = False,
     regroup: bool = False,
     batch: int = BATCH,
@@ -160,10 +162,14 @@ def reconcile(
     With *regroup*, first record that the grouping is being changed, and last, when every document is rewritten, the new
     grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
 
-    Cost: all fingerprints and ids are read, or with *since* those that a change may have touched, which one
-    multi-search finds for 200 of them; then a multi-get and a bulk for every 500 documents to change.
+    With *since*, or *ids* (at most some thousand), only the groups are judged that documents grouped at that moment or
+    later, or documents with these ids, may have changed.
+
+    Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
+    for 200 of them; then a multi-get and a bulk for every 500 documents to change.
     """
-    if regroup and since is not None:
+    query = _changed(Fields(context.prefix), since, ids)
+    if regroup and query is not None:
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     resolved = yield from resolve_index(context, index)
     if not dry_run:
@@ -180,7 +186,7 @@ def reconcile(
 
     with noting(lambda: f"{rewritten():,} documents were rewritten"):
         for _ in range(ROUNDS):
-            table, groups = yield from read_groups(context, index, resolved, grouping, since=since)
+            table, groups = yield from read_groups(context, index, resolved, grouping, changed=query)
             wrong = yield Compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
             if dry_run:
@@ -203,8 +209,11 @@ def reconcile(
     return report
 
 
-def _place_of(row: Row) -> Place:
-    return Place(row.index, row.id, row.routing)
+def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:
+    """Return the query for the documents that were changed; ``None`` for all documents."""
+    if ids is not None:
+        return {"ids": {"values": sorted(ids)}}
+    return None if since is None else {"range": {fields.at: {"gte": since}}}
 
 
 class _Writer:
@@ -234,12 +243,10 @@ class _Writer:
     def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {
-            _place_of(row): (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()
-        }
-        moved: set[Place] = set()
+        wanted = {row.key: (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()}
+        moved: set[Key] = set()
 
-        def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             row, fields, version = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
             if own.get("fingerprint") != to_hex(row.fingerprint):

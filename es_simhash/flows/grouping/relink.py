@@ -12,8 +12,8 @@ from typing import Any
 
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.answers import Gap, sentences
-from es_simhash.flows.transfer.conditional_write import MISSING, Place, place_of, rewrite
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.conditional_write import MISSING, rewrite
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import retry
 from es_simhash.hashing import from_hex, hamming_distance
@@ -23,6 +23,7 @@ from es_simhash.index.grouping.decide import Draft
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Outcome
 
 __all__ = ["relink"]
@@ -56,9 +57,9 @@ def relink(
         return list(items)
     places, gaps = yield from _find_members(index, items, successors, prefix)
     failed: dict[int, str] = {}  # by position of the document that took over
-    taken: dict[Place, Draft] = {}
+    taken: dict[Key, Draft] = {}
 
-    def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+    def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         own = found.get("_source", {}).get(prefix) or {}
         successor = _follow(successors, own.get("group") or place.id)
         if successor is None or successor.fingerprint is None or "fingerprint" not in own:
@@ -114,30 +115,28 @@ def _follow(successors: Mapping[str, Draft], group: str) -> Draft | None:
 
 def _find_members(
     index: str, items: Sequence[Item], successors: Mapping[str, Draft], prefix: str
-) -> Flow[tuple[list[Place], list[Gap]]]:
+) -> Flow[tuple[list[Key], list[Gap]]]:
     """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
     fields = Fields(prefix)
-    places: dict[Place, None] = {}
+    places: dict[Key, None] = {}
     for item in items:
         outcome, draft, decision = item.outcome, item.draft, item.decision
         if draft is None or decision is None or outcome is None or not outcome.is_done:
             continue
         if outcome.id and outcome.index and decision.group in successors:
-            places[Place(outcome.index, outcome.id, draft.routing)] = None
+            places[Key(outcome.index, outcome.id, draft.routing)] = None
     old = sorted(successors)
     query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
 
-    def note(hits: Hits) -> Flow[bool]:
-        yield from ()
-        places.update(dict.fromkeys(map(place_of, hits)))
-        return False
+    def note(hits: Hits) -> None:
+        places.update(dict.fromkeys(map(document_key, hits)))
 
     yield from refresh(index)
-    gaps = yield from retry(lambda: read_pages(index, {"query": query, "_source": False}, note, page=PAGE))
+    gaps = yield from retry(lambda: read_each(index, {"query": query, "_source": False}, note, page=PAGE))
     return list(places), gaps
 
 
-def _reason(place: Place, outcome: Outcome | None) -> str | None:
+def _reason(place: Key, outcome: Outcome | None) -> str | None:
     if outcome is None or outcome.is_done or outcome.status == MISSING:
         return None
     return f"{place.id}: {outcome.error}"

@@ -4,26 +4,25 @@ Reading the documents of an ingest: options, fingerprints put in, cut into batch
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from es_simhash.arguments import check_choice, check_count, check_fields, check_number
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.feed import Feed, read_in_background, weigh
 from es_simhash.flows.grouping.write_target import WriteTarget
-from es_simhash.flows.transfer.bulk import to_operation
-from es_simhash.hashing.charikar import check_integer
+from es_simhash.hashing.pool import check_workers
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy
 from es_simhash.index.grouping.item import Item, content_id, with_draft
 from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
-from es_simhash.index.operations import Operation, Outcome, Refusal
-from es_simhash.ingest_helper import PAUSE, check_iterable, with_fingerprints
+from es_simhash.index.operations import Operation, Outcome, Refusal, to_operation
+from es_simhash.ingest_helper import PAUSE, with_fingerprints
 from es_simhash.removal.own_records import refuse_own_record
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "OpType", "Source"]
@@ -46,10 +45,7 @@ def check_max_delay(seconds: Any) -> None:
     """
     if seconds is None:
         return
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(f"max_delay must be a number of seconds or None, not {shorten(seconds)}")
-    if not 0 < seconds < math.inf:
-        raise InvalidInputError(f"max_delay {shorten(seconds)} cannot be used: give seconds above 0, or None")
+    check_number("max_delay", seconds, above=0, advice="seconds above 0, or None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +69,13 @@ class IngestOptions:
 
     def __post_init__(self) -> None:
         check_max_delay(self.max_delay)
-        if self.op_type not in ("index", "create"):
-            raise InvalidInputError(f"op_type {shorten(self.op_type)} is not known: give 'index' or 'create'")
+        check_fields("text_field", self.text_field, may_lack=True)
+        check_choice("op_type", self.op_type, get_args(OpType))
+        check_choice("on_partial", self.on_partial, get_args(OnPartial))
+        check_workers(self.workers)
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
-        if self.id_from not in (None, "content"):
-            raise InvalidInputError(f"id_from {shorten(self.id_from)} is not known: give 'content' or None")
+        check_choice("id_from", self.id_from, ("content", None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +101,7 @@ class IngestSizes:
     in_flight_bytes: int = 100_000_000
 
     def __post_init__(self) -> None:
-        if not 1 <= check_integer("batch", self.documents) <= LARGEST_BATCH:
-            raise InvalidInputError(f"batch {self.documents} is out of range: give 1 to {LARGEST_BATCH} documents")
+        check_count("batch", self.documents, 1, LARGEST_BATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +117,8 @@ class Batch:
         is_last:
             Whether no batch follows.
         due:
-            The moment until which the next batch may be waited for, lest this one comes too late; ``None`` if it does
-            not matter.
+            Until when to wait for the next batch, so that this one is not sent too late; ``None`` if that does not
+            matter.
     """
 
     items: Sequence[Item]
@@ -169,8 +165,7 @@ class Source:
         self._index = index
         self._target = target
         settings = target.settings
-        given = text_fields_of(settings, options.text_field)
-        self.text_fields = (given,) if isinstance(given, str) else tuple(given)
+        self.text_fields = text_fields_of(settings, options.text_field)
         self.reader: ContentReader | None = None
         self._prefix = prefix
         self._options = options
@@ -182,8 +177,6 @@ class Source:
         self._arrivals: deque[float] = deque()
         self._due: float | None = None
         if isinstance(documents, Feed) or options.max_delay is not None:
-            if not isinstance(documents, Feed):
-                check_iterable(documents)
             documents = self._read(documents)
         self._actions: Any = with_fingerprints(
             documents,

@@ -13,12 +13,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import Texts as FoundTexts, fetch_texts
 from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
-from es_simhash.index.rescore import NearDup
 from es_simhash.index.similarity import shingle_set
 
 if TYPE_CHECKING:
@@ -139,30 +137,19 @@ def read_texts(
         rows = {place: table.row(place) for place in places[begin : begin + page]}
         for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
             part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
-            found = yield from fetch_texts(
-                index, [_wanted(row) for row in part.values()], fields, page=page, versions=True
-            )
-            _check_read(found)
+            keys = [row.key for row in part.values()]
+            found = yield from fetch_texts(index, keys, fields, page=page, versions=True)
+            found.check_read()
             yield Compute(_add, (store, numbers, part, found))
             for place, row in part.items():
-                versions[place] = found.versions.get((row.index, row.id, row.routing), (-1, -1))
+                versions[place] = found.versions.get(row.key, (-1, -1))
         yield Tell(Progress(min(begin + page, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions)
 
 
-def _wanted(row: Row) -> NearDup:
-    return NearDup(row.id, row.index, 0, row.fingerprint, routing=row.routing)
-
-
-def _check_read(found: FoundTexts) -> None:
-    reasons = [str(why) for why in found.missing.values() if why.kind == "not_read"]
-    if reasons:
-        raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=tuple(dict.fromkeys(reasons)))
-
-
 def _add(store: ShingleStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
     for place, row in rows.items():
-        text = found.texts.get((row.index, row.id, row.routing))
+        text = found.texts.get(row.key)
         if text is not None:
             numbers[place] = store.add(text)

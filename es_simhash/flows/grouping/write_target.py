@@ -15,7 +15,7 @@ from es_simhash.errors import MappingError
 from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import agree, resolve_index
-from es_simhash.flows.transfer.write_targets import prepare_targets
+from es_simhash.flows.transfer.write_targets import last_generation, prepare_targets, write_index
 from es_simhash.index.meta import IndexSettings
 
 __all__ = ["WriteTarget", "check_indices", "find_write_target"]
@@ -67,16 +67,14 @@ def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
 def _write_index(index: str, resolved: Resolved) -> Flow[str]:
     """Return the concrete index that a write to the alias or data stream *index* goes to; empty if unknown."""
     if all(name.startswith(_BACKING) for name in resolved.mappings):
-        # The last generation; names differ before it by date and product.
-        return max(resolved.mappings, key=lambda name: name.rsplit("-", 1)[-1])
+        return last_generation(resolved.mappings)
     try:
         answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
     except Exception as error:
         if status_of(error) not in (401, 403, 404):
             raise
         return ""
-    named = {name: each["aliases"].get(index) or {} for name, each in answer.items()}
-    return next((name for name, alias in named.items() if alias.get("is_write_index")), "")
+    return write_index(answer, index) or ""
 
 
 def check_indices(context: Context, index: str, resolved: Resolved, written: set[str]) -> Flow[Resolved]:

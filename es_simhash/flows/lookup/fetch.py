@@ -7,21 +7,18 @@ What is made of them lives elsewhere: the verification of a lookup is in ``verif
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
 from es_simhash.flows.transfer.texts import search_texts
-from es_simhash.index.rescore import document_key
+from es_simhash.index.keys import Key, document_key
 
-__all__ = ["FETCH", "Key", "fetch_hits"]
+__all__ = ["FETCH", "fetch_hits"]
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
 FETCH = 500
-
-Key: TypeAlias = tuple[str, str, str | None]
-"""Index, id and routing of a document."""
 
 
 def fetch_hits(
@@ -62,8 +59,8 @@ def fetch_hits(
     done, copies = 0, 1
     while done < len(wanted):
         part = wanted[done : done + page]
-        ids = list(dict.fromkeys(id_ for _, id_, _ in part))
-        names = list(dict.fromkeys(name for name, _, _ in part))
+        ids = list(dict.fromkeys(key.id for key in part))
+        names = list(dict.fromkeys(key.index for key in part))
         # One id may stand in several of the indices, and in several shards of one.
         size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
         query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError
 from es_simhash.flows.confirmation import with_settings
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
@@ -112,9 +112,9 @@ def check_question(text: str | None, fingerprint: int | None) -> None:
         InvalidInputError: If the fingerprint does not fit in 64 bits.
     """
     if (text is None) == (fingerprint is None):
-        raise TypeError("give either a text or fingerprint=, not both and not neither")
+        raise WrongTypeError("give either a text or fingerprint=, not both and not neither")
     if text is not None and not isinstance(text, str):
-        raise TypeError(f"text must be a string, not {type(text).__name__}")
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
     if fingerprint is not None:
         to_hex(fingerprint)
 

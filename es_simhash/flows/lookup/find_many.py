@@ -6,11 +6,12 @@ The multi-searches live in ``batch``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, SimHashError
+from es_simhash.arguments import check_items
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SimHashError, WrongTypeError
 from es_simhash.flows.confirmation import with_settings
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.batch import Outcome, ask_batch
@@ -44,12 +45,11 @@ def find_many(
     """
     check_index(index)
     if (texts is None) == (fingerprints is None):
-        raise TypeError("give either texts or fingerprints=, not both and not neither")
-    if isinstance(texts, (str, bytes)):
-        raise TypeError("texts must be an iterable of strings, not one string")
-    for name, each in (("texts", texts), ("fingerprints", fingerprints)):
-        if each is not None and (isinstance(each, (str, bytes, Mapping)) or not isinstance(each, Iterable)):
-            raise TypeError(f"{name} must be an iterable, not {type(each).__name__}")
+        raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
+    if texts is not None:
+        check_items("texts", texts, of="strings")
+    if fingerprints is not None:
+        check_items("fingerprints", fingerprints, of="ints")
     if texts is None and options.verification is not None:
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
@@ -155,6 +155,6 @@ def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int
     except Exception:  # noqa: BLE001 -- one text must not take the others with it
         computed = (_fingerprint_or_error(text, settings) for text in strings)
     return [
-        next(computed) if isinstance(text, str) else TypeError(f"text must be a string, not {type(text).__name__}")
+        next(computed) if isinstance(text, str) else WrongTypeError(f"text must be a string, not {type(text).__name__}")
         for text in texts
     ]

@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.arguments import check_name
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.confirmation import send_confirmed, with_settings
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
@@ -20,13 +21,14 @@ from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.hashing import BLOCKS, from_hex
 from es_simhash.index.fields import Fields
+from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import LOOKUP_BY_ID_DISTANCE, make_plan
 from es_simhash.index.query import build_query_of
-from es_simhash.index.rescore import NearDups, document_key, held_fingerprints, rescore
+from es_simhash.index.rescore import NearDups, held_fingerprints, rescore
 
 __all__ = ["find_of", "read_fingerprint"]
 
@@ -43,12 +45,7 @@ def check_id(id: str) -> None:
         TypeError: If it is no string.
         InvalidInputError: If it is empty, or cannot be sent.
     """
-    if not isinstance(id, str):
-        raise TypeError(f"id must be a string, not {type(id).__name__}")
-    if not id:
-        raise InvalidInputError("id '' is empty: give the _id of a document")
-    if has_lone_surrogate(id):
-        raise InvalidInputError(f"id {shorten(id)} has half a character (a lone surrogate): no document has such an id")
+    check_name("id", id, wanted="the id of a document")
 
 
 def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
@@ -134,12 +131,7 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
             return _meant(answer["hits"]["hits"], routing), gaps
     hits: list[Mapping[str, Any]] = []
 
-    def note(page: Hits) -> Flow[bool]:
-        yield from ()
-        hits.extend(page)
-        return False
-
-    gaps = yield from read_pages(index, body, note, page=COPIES)
+    gaps = yield from read_each(index, body, hits.extend, page=COPIES)
     return _meant(hits, routing), gaps
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.arguments import check_choice, check_count, check_name, check_names
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup.verify import DEFAULT_SIMILARITY, Verification, Verify, verification_of
+from es_simhash.flows.lookup.verify import Verification, Verify, verification_of
 from es_simhash.index.meta import IndexSettings
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, LookupPlan, check_max_distance
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, LookupPlan, check_max_distance, check_plan
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDups
+from es_simhash.index.similarity import DEFAULT_SIMILARITY
 
 __all__ = ["OnIncomplete", "Options", "Sizes", "check_complete", "effective_distance", "usable_limits"]
 
@@ -96,25 +98,16 @@ class Options:
         object.__setattr__(self, "verification", verification_of(verify, similarity=similarity))
         if self.max_distance is not None:
             check_max_distance(self.max_distance)
-        if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int)):
-            raise TypeError(f"size must be an int or None, not {type(self.size).__name__}")
-        if self.size is not None and self.size < 1:
-            raise InvalidInputError(f"size {self.size} is too small: give 1 or more, or None for all")
-        if self.routing is not None and not isinstance(self.routing, str):
-            raise TypeError(f"routing must be a string or None, not {type(self.routing).__name__}")
-        if self.routing == "":
-            raise InvalidInputError("routing '' is no routing value: give one, or None")
+        if self.size is not None:
+            check_count("size", self.size, 1)
+        if self.routing is not None:
+            check_name("routing", self.routing)
+        if self.plan is not None:
+            check_plan(self.plan, 0)
         check_filter(self.filter)
         check_source(self.source)
-        if isinstance(self.exclude_ids, (str, bytes)):
-            raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(self.exclude_ids)}")
-        if not isinstance(self.exclude_ids, Iterable):
-            raise TypeError(f"exclude_ids must be a list of ids, not {type(self.exclude_ids).__name__}")
-        object.__setattr__(self, "exclude_ids", tuple(self.exclude_ids))
-        if self.on_incomplete not in ("raise", "return"):
-            raise InvalidInputError(
-                f"on_incomplete {shorten(self.on_incomplete)} is not known: give 'raise' or 'return'"
-            )
+        object.__setattr__(self, "exclude_ids", check_names("exclude_ids", self.exclude_ids, of="ids"))
+        check_choice("on_incomplete", self.on_incomplete, get_args(OnIncomplete))
 
 
 def effective_distance(settings: IndexSettings, options: Options) -> int:

@@ -11,19 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_fields
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.fetch import FETCH, Key, fetch_hits
+from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.meta import IndexSettings, check_text_fields
-from es_simhash.index.rescore import NearDup, NearDups, document_key
-from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
+from es_simhash.index.rescore import NearDup, NearDups
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound, compare_shingles, shingle_sets
 
 __all__ = [
-    "DEFAULT_SIMILARITY",
     "FETCH",
     "NoText",
     "TextSource",
@@ -36,7 +37,6 @@ __all__ = [
     "verify_near_dups",
 ]
 
-DEFAULT_SIMILARITY = 0.8
 TextSource: TypeAlias = Callable[[NearDup], str | None]
 
 
@@ -65,10 +65,9 @@ class Verification:
 
     def __post_init__(self) -> None:
         check_bound(self.similarity, name="similarity")
-        if self.text_field:
-            check_text_fields(self.text_field)
+        check_fields("text_field", self.text_field, may_lack=True)
         if self.texts is not None and not callable(self.texts):
-            raise TypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
+            raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
 
 
 Verify: TypeAlias = bool | float | TextSource | Verification
@@ -137,7 +136,7 @@ def verify_near_dups(
         fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
         if not fields:
             raise _no_fields(index)
-        texts_found = yield from fetch_texts(index, wanted, fields, page=page)
+        texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
     compared = _Compared(texts_found, settings, fields, verification.similarity)
     answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), compared))
     return answers
@@ -203,6 +202,17 @@ class Texts:
         except InvalidInputError as error:
             self.missing[key] = NoText("unreadable", str(error))
 
+    def check_read(self) -> None:
+        """
+        Raise an error if shards did not answer.
+
+        Raises:
+            IncompleteSearchError: If a text was not read for that.
+        """
+        reasons = tuple(dict.fromkeys(str(why) for why in self.missing.values() if why.kind == "not_read"))
+        if reasons:
+            raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=reasons)
+
 
 def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
     found = Texts()
@@ -213,12 +223,14 @@ def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
         elif text is None:
             found.missing[each.key] = NoText("no_source")
         else:
-            raise TypeError(f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None")
+            raise WrongTypeError(
+                f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None"
+            )
     return found
 
 
 def fetch_texts(
-    index: Index, wanted: Sequence[NearDup], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
+    index: Index, wanted: Sequence[Key], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
 ) -> Flow[Texts]:
     """
     Return the texts of the documents *wanted*, at most *page* at once, and on request of which *versions* they are.
@@ -226,9 +238,8 @@ def fetch_texts(
     They are read from ``_source``, or from stored fields where an index keeps no source.
     """
     found = Texts()
-    keys = [each.key for each in wanted]
     unanswered = yield from fetch_hits(
-        index, keys, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
+        index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
     )
     for key, gap in unanswered.items():
         found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))

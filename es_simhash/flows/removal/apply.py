@@ -29,45 +29,38 @@ keeps; the one that checks last finds its canonical gone, and brings its duplica
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from es_simhash.arguments import check_input, check_output
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell
+from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
-from es_simhash.flows.removal.records import Deduped, DedupedKind
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
+from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, Key, PlannedRemoval
+from es_simhash.removal.records import Archived, PlannedRemoval
 
-__all__ = ["apply_removal", "carry_out"]
+__all__ = ["apply_removal"]
 
 BATCH = 200
 
 Items = Mapping[Key, Mapping[str, Any]]
 
 
-def apply_removal(path: FilePath, archive: FilePath) -> Flow[None]:
+def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
     """
-    Remove what the plan in the file *path* names, and emit a :class:`Deduped` for each line.
-
-    Arguments, cost and errors are those of :func:`carry_out`.
-    """
-    yield from carry_out(path, archive)
-
-
-def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
-    """
-    Apply a plan, emit a :class:`Deduped` for each line, and return how many have each kind.
+    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
 
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 
@@ -76,7 +69,8 @@ def carry_out(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
             before is in the archive.
         GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
     """
-    plan: Plan = yield Compute(read_plan, (path,))
+    check_output("archive", archive)
+    plan: Plan = yield Compute(read_plan, (check_input("path", path),))
     yield Compute(refuse_archive_name, (archive, path))
     kinds: Counter[str] = Counter()
     names = sorted(plan.header.index_uuids)
@@ -122,7 +116,7 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
 
     A document that was archived, and that the server then refused to delete, is still to be removed.
     """
-    done, by_value, field = 0, Counter[str](), plan.header.guards.protect
+    done, by_value = 0, Counter[str]()
     if not len(writer):
         return done, by_value
     removals = plan.removals()
@@ -132,16 +126,8 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
         for each in lines:
             if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
                 done += 1
-                by_value.update(() if field is None else _values(each, field))
+                by_value.update(each.protected or ())
     return done, by_value
-
-
-def _values(removal: PlannedRemoval, field: str) -> Iterable[str]:
-    """Return the values that the guard rails counted; an older plan has only those of the document."""
-    if removal.protected is not None:
-        return removal.protected
-    value = removal.document.fields.get(field, [])
-    return map(str, value) if isinstance(value, list) else [str(value)]
 
 
 class _Batch:
@@ -191,7 +177,13 @@ class _Batch:
         at = yield Compute(now)
         archived = {
             each.document.key: Archived(
-                *each.document.key, items[each.document.key]["_source"], each.canonical.key, self._plan.sha256, at
+                each.document.index,
+                each.document.id,
+                each.document.routing,
+                items[each.document.key]["_source"],
+                each.canonical.key,
+                self._plan.sha256,
+                at,
             )
             for each in lines
         }

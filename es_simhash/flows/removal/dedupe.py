@@ -10,16 +10,17 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_choice, check_output
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Compute, Emit, Flow
-from es_simhash.flows.removal.apply import carry_out
+from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.deduped import AGAIN, Deduped
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
-from es_simhash.flows.removal.records import AGAIN, Deduped
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.index.faults import refuse_updates
@@ -44,8 +45,7 @@ def check_action(action: Any, archive: FilePath | None, *, dry_run: bool) -> Non
     Raises:
         InvalidInputError: If the action is not known, or documents would be deleted without an archive.
     """
-    if action not in ("tag", "delete"):
-        raise InvalidInputError(f"action {shorten(action)} is not known: give 'tag' or 'delete'")
+    check_choice("action", action, get_args(Action))
     if action == "delete" and not dry_run and archive is None:
         raise InvalidInputError("documents are deleted only into an archive: give archive, the name of a file")
     if archive is not None and (action == "tag" or dry_run):
@@ -94,7 +94,7 @@ def _kept(record: Deduped, failure: Failure) -> Deduped:
     return replace(record, action="kept", kind=kind, detail=failure.reason)
 
 
-def show_duplicates(context: Context, index: Index, request: GroupingRequest, options: PlanOptions) -> Flow[None]:
+def show_duplicates(context: Context, index: Index, options: PlanOptions) -> Flow[None]:
     """
     Emit a :class:`Deduped` for each duplicate that :func:`delete_duplicates` would delete, the least similar first.
 
@@ -102,15 +102,13 @@ def show_duplicates(context: Context, index: Index, request: GroupingRequest, op
     """
     with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
         path = Path(folder) / "plan"
-        yield from plan_removal(context, index, path, request, replace(options, max_share=1.0))
+        yield from plan_removal(context, index, path, replace(options, max_share=1.0))
         plan: Plan = yield Compute(read_plan, (path,))
         for removal in plan.removals():
             yield Emit(Deduped.of(removal, "would delete"))
 
 
-def delete_duplicates(
-    context: Context, index: Index, request: GroupingRequest, options: PlanOptions, archive: FilePath
-) -> Flow[None]:
+def delete_duplicates(context: Context, index: Index, options: PlanOptions, archive: FilePath) -> Flow[None]:
     """
     Plan the removal of the duplicates of *index*, apply the plan, and emit a :class:`Deduped` for each line.
 
@@ -121,7 +119,7 @@ def delete_duplicates(
         InvalidInputError: If the archive is that of something else.
         GuardRailError: If a larger share would be removed than is allowed.
     """
-    path = plan_path(archive)
+    path = plan_path(check_output("archive", archive))
     is_there, is_planned = yield Compute(_look, (Path(archive), path))
     if is_planned:
         plan: Plan = yield Compute(read_plan, (path,))
@@ -131,8 +129,8 @@ def delete_duplicates(
     elif is_there:
         raise InvalidInputError(f"{archive} exists: give each removal an archive of its own")
     else:
-        yield from plan_removal(context, index, path, request, options)
-    kinds = yield from carry_out(path, archive)
+        yield from plan_removal(context, index, path, options)
+    kinds = yield from apply_removal(path, archive)
     if not kinds.keys() & AGAIN:
         yield Compute(path.unlink)
 

@@ -16,11 +16,12 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING
 from es_simhash.flows.transfer.retry import Patience, ask, is_passing
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Operation, Outcome, Refusal
 from es_simhash.removal.judge import is_unreadable, state_of
-from es_simhash.removal.records import Key, PlannedDocument
+from es_simhash.removal.records import PlannedDocument
 
-__all__ = ["Deletion", "delete_documents", "document_header", "read_documents"]
+__all__ = ["Deletion", "delete_documents", "read_documents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,6 @@ class Deletion:
 
     is_deleted: bool
     refusal: Refusal | None = None
-
-
-def document_header(key: Key) -> dict[str, Any]:
-    """
-    Return the metadata of an operation on the document *key*.
-    """
-    index, id_, routing = key
-    return {"_index": index, "_id": id_} | ({} if routing is None else {"routing": routing})
 
 
 def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
@@ -65,7 +58,7 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
     patience = Patience()
     while waiting:
         # A document that says that its _source is wanted gets none of the vectors in it.
-        docs = [document_header(key) | ({} if key in wanted else {"_source": False}) for key in waiting]
+        docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
         answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)))
         found |= zip(waiting, answer["docs"], strict=True)
         waiting = [key for key in waiting if is_unreadable(found[key])]
@@ -143,4 +136,4 @@ def _judge(
 
 def _operation(document: PlannedDocument) -> Operation:
     version = {"if_seq_no": document.seq_no, "if_primary_term": document.primary_term}
-    return Operation("delete", {**document_header(document.key), **version})
+    return Operation("delete", {**document.key.header(), **version})

@@ -9,32 +9,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.arguments import check_count, check_field, check_items, check_output
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
+from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
-from es_simhash.flows.removal.records import RemovalPlan
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.grouping.rule import DEFAULT_SIMILARITY, Grouping, GroupingRequest
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.query import check_filter
-from es_simhash.index.rescore import document_key
-from es_simhash.index.similarity import check_bound
-from es_simhash.removal.compare import Candidate, Comparer, Suspect
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.removal.compare import Candidate, Comparer
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
 from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import Key, PlanHeader, PlannedRemoval
+from es_simhash.removal.records import PlanHeader, PlannedRemoval
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Groups
@@ -56,7 +57,7 @@ class PlanOptions:
         InvalidInputError: If one has a value that cannot be used.
     """
 
-    verify: bool | float | None = None
+    grouping: GroupingRequest = field(default_factory=GroupingRequest)
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     min_similarity: float | None = None
     limit: int | None = None
@@ -68,33 +69,28 @@ class PlanOptions:
     def __post_init__(self) -> None:
         check_filter(self.filter)
         check_max_share(self.max_share)
-        if self.verify is not None and not isinstance(self.verify, bool):
-            check_bound(self.verify)
         if self.min_similarity is not None:
             check_bound(self.min_similarity, name="min_similarity")
-            if self.verify is False:
+            if self.grouping.verify is False:
                 raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
-        for name in ("limit", "max_field_chars"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise InvalidInputError(f"{name} {shorten(value)} is no number of them: give 0 or more")
-        if self.protect is not None and (not isinstance(self.protect, str) or not self.protect):
-            raise InvalidInputError(f"protect {shorten(self.protect)} names no field: give a keyword field")
-        if isinstance(self.show, str) or not all(isinstance(name, str) and name for name in self.show):
-            raise TypeError(f"show must be a list of names of fields, not {shorten(self.show)}")
+        if self.limit is not None:
+            check_count("limit", self.limit, 0)
+        check_count("max_field_chars", self.max_field_chars, 0)
+        if self.protect is not None:
+            check_field("protect", self.protect)
+        shown = check_items("show", self.show, of="names of fields")
+        object.__setattr__(self, "show", tuple(check_field("show", each) for each in shown))
 
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
-        if self.verify is False:
+        if self.grouping.verify is False:
             return None
         similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
         return max(similarity, self.min_similarity or 0.0)
 
 
 @reads_primaries
-def plan_removal(
-    context: Context, index: Index, path: FilePath, request: GroupingRequest, options: PlanOptions
-) -> Flow[RemovalPlan]:
+def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOptions) -> Flow[RemovalPlan]:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
 
@@ -105,10 +101,11 @@ def plan_removal(
         GuardRailError: If a larger share would be removed than is allowed; then there is no file.
         IncompleteSearchError: If not every document could be read, or an index was replaced meanwhile.
     """
+    check_output("path", path)
     resolved = yield from resolve_index(context, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    grouping = yield from settle_grouping(context, resolved, request, record=False, may_differ=True)
+    grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
     refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     comparer = _comparer(context, resolved, options, options.bound(grouping))
@@ -197,32 +194,27 @@ class _Planning:
             self._writer.add(each if self._options.protect is None else replace(each, protected=own))
             self._values.append(self._known.setdefault(own, own))
 
-    def _search(self, suspects: Sequence[Suspect]) -> Flow[dict[Key, tuple[str, ...]]]:
-        """Return those of *suspects* that match the filter, with their values of the protected field."""
+    def _search(self, rows: Sequence[Row]) -> Flow[dict[Key, tuple[str, ...]]]:
+        """Return those of *rows* that match the filter, with their values of the protected field."""
         found: dict[Key, tuple[str, ...]] = {}
         field = self._options.protect
 
-        def note(hits: Hits) -> Flow[bool]:
-            yield from ()
+        def note(hits: Hits) -> None:
             for hit in hits:
                 found[document_key(hit)] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
-            return False
 
-        ids = sorted({each.id for each in suspects})
+        ids = sorted({each.id for each in rows})
         clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
         body |= {} if field is None else {"docvalue_fields": [field]}
-        names = sorted({each.index for each in suspects})
-        check_whole((yield from read_pages(names, body, note, page=PAGE)))
+        names = sorted({each.index for each in rows})
+        check_whole((yield from read_each(names, body, note, page=PAGE)))
         return found
 
     def _read(self, candidates: Sequence[Candidate]) -> Flow[dict[Key, Mapping[str, Any]]]:
         keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
         fields = self._comparer.source_fields
-        docs = [
-            {"_index": index, "_id": id_, "_source": fields} | ({} if routing is None else {"routing": routing})
-            for index, id_, routing in keys
-        ]
+        docs = [{**key.header(), "_source": fields} for key in keys]
         answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
         return dict(zip(keys, answer["docs"], strict=True))
 
@@ -239,8 +231,4 @@ def _by_canonical(groups: Groups) -> list[int]:
 def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
     for place in places:
         canonical = groups.table.row(int(groups.canonical[place]))
-        yield _suspect(groups.table.row(place)), _suspect(canonical), int(groups.distance[place])
-
-
-def _suspect(row: Row) -> Suspect:
-    return Suspect(row.index, row.id, row.routing, row.fingerprint)
+        yield groups.table.row(place), canonical, int(groups.distance[place])

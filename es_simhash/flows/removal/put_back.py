@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow, status_of
-from es_simhash.flows.removal.delete import document_header
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.retry import Patience, is_passing
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Operation, Outcome
 from es_simhash.removal.records import Archived
 
@@ -65,7 +65,7 @@ def _create(documents: Sequence[Archived], targets: Mapping[str, str]) -> Flow[l
 
 def _operation(archived: Archived, index: str) -> Operation:
     # A default pipeline has changed the document when it was first written.
-    header = {**document_header((index, archived.id, archived.routing)), "pipeline": "_none"}
+    header = {**Key(index, archived.id, archived.routing).header(), "pipeline": "_none"}
     # Half a character is no UTF-8; inside a string of JSON its escape means the same.
     source = _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", archived.source)
     return Operation("create", header, source)

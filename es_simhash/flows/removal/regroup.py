@@ -16,6 +16,9 @@ from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
 __all__ = ["OnRegrouped", "Regroup"]
 
+FEW = 1_000
+"""Up to so many restored documents, only the groups that these may have changed are judged."""
+
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """
 What is called with the names of indices that were grouped together, and what was done there.
@@ -31,12 +34,15 @@ class Regroup:
         self._context = context
         self._groupings: dict[str, Grouping] = {}
         self._same: dict[str, str] = {}
-        self._touched: set[str] = set()
+        # Ids of what was restored, by name; no more than are needed to see that they are many.
+        self._ids: dict[str, set[str]] = {}
 
-    def add(self, target: Target, canonical: Target) -> None:
+    def add(self, id_: str, target: Target, canonical: Target) -> None:
         """Note where a document is, and where its canonical was."""
         self.join([target, canonical])
-        self._touched.add(target.name)
+        ids = self._ids.setdefault(target.name, set())
+        if len(ids) <= FEW:
+            ids.add(id_)
 
     def join(self, targets: Iterable[Target]) -> None:
         """Note that indices are grouped together; those that cannot be used are left out."""
@@ -55,7 +61,7 @@ class Regroup:
 
     def _scopes(self) -> Mapping[tuple[str, Grouping], list[str]]:
         scopes: dict[tuple[str, Grouping], list[str]] = {}
-        touched = {self._first(name) for name in self._touched}
+        touched = {self._first(name) for name in self._ids}
         for name, grouping in sorted(self._groupings.items(), key=lambda item: item[0]):
             if self._first(name) not in touched:
                 continue
@@ -65,7 +71,9 @@ class Regroup:
     def carry_out(self, report: OnRegrouped | None) -> Flow[None]:
         """Make the groups right; what could not be written is reported, or else a warning."""
         for names in self._scopes().values():
-            done = yield from reconcile(self._context, names, GroupingRequest())
+            ids = set().union(*(self._ids.get(name, ()) for name in names))
+            few = ids if len(ids) <= FEW else None
+            done = yield from reconcile(self._context, names, GroupingRequest(), ids=few)
             if report is not None:
                 report(tuple(names), done)
             elif done.failures or not done.is_settled:

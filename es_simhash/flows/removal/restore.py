@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from es_simhash.arguments import check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.context import Context
+from es_simhash.flows.context import Context, check_index
 from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
@@ -22,14 +23,15 @@ from es_simhash.flows.removal.restore_targets import Target, find_target
 from es_simhash.flows.removal.restored import Restored
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
-from es_simhash.flows.transfer.pages import Hits, read_pages
+from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.fits import Incoming, find_misfits
 from es_simhash.removal.judge import is_unreadable
-from es_simhash.removal.records import Archived, Key
+from es_simhash.removal.records import Archived
 from es_simhash.removal.same_source import is_same_source
 
 __all__ = ["restore"]
@@ -59,7 +61,14 @@ def restore(
         InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
             put back like others, with a warning.
     """
-    lines: Iterator[Archived] = yield Compute(_open, (archives,))
+    if not archives:
+        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
+    if index is not None:
+        check_index(check_name("index", index))
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
+    files = [check_input("archive", each) for each in archives]
+    lines: Iterator[Archived] = yield Compute(_open, (files,))
     targets = _Targets(context, index)
     regroup = Regroup(context)
     done = 0
@@ -71,7 +80,8 @@ def restore(
                 regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
             if record.action in ("restored", "exists"):
-                regroup.add((yield from targets.find(line.index)), (yield from targets.find(line.canonical[0])))
+                canonical = yield from targets.find(line.canonical.index)
+                regroup.add(line.id, (yield from targets.find(line.index)), canonical)
             yield Emit(record)
         done += len(batch)
         yield Tell(Progress(done, None, "restoring documents"))
@@ -81,8 +91,6 @@ def restore(
 
 def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
     """Return the lines of all archives, each of which was read to its end."""
-    if not archives:
-        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
     for path in archives:
         found = check_archive(path, allow_cut=True)
         if found.is_cut:
@@ -256,7 +264,7 @@ def _settle(item: _Item, outcome: Outcome) -> None:
 
 def _key(item: _Item) -> Key:
     # Of a stream, any of its indices may hold the document, with any routing value.
-    return item.target.name, item.line.id, None if item.target.is_stream else item.line.routing
+    return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
 
 
 def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
@@ -283,12 +291,9 @@ def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
 def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Flow[None]:
     """Note for each of *ids* that is in the stream, in which of its indices."""
 
-    def add(hits: Hits) -> Flow[bool]:
-        yield from ()
-        for hit in hits:
-            wanted[hit["_index"], hit["_id"], hit.get("_routing")] = (name, hit["_id"], None)
-        return False
+    def add(hits: Hits) -> None:
+        wanted.update({document_key(hit): Key(name, hit["_id"]) for hit in hits})
 
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
-    check_whole((yield from read_pages(name, body, add, page=BATCH)))
+    check_whole((yield from read_each(name, body, add, page=BATCH)))

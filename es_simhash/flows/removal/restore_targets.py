@@ -18,6 +18,7 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.removal.restored import RestoredKind
 from es_simhash.flows.resolve import judge_mappings
 from es_simhash.flows.transfer.retry import ask
+from es_simhash.flows.transfer.write_targets import last_generation, write_index
 from es_simhash.index.meta import IndexSettings
 
 __all__ = ["Target", "find_target"]
@@ -117,19 +118,16 @@ def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow
     """Return the target of an alias or data stream that the caller names."""
     mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
     if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
-        # The last generation; names differ before it by date and product.
-        last = max(mappings, key=lambda index: index.rsplit("-", 1)[-1])
+        last = last_generation(mappings)
         return (yield from _judge(context, name, last, mappings[last], is_stream=True))
-    index = next(iter(mappings)) if len(mappings) == 1 else (yield from _write_index(name))
+    index = (
+        next(iter(mappings))
+        if len(mappings) == 1
+        else write_index((yield from ask(Call("get_alias", {"name": name}))), name)
+    )
     if index not in mappings:
         raise InvalidInputError(f"alias {name!r} has no write index: name one of {', '.join(sorted(mappings))}")
     return (yield from _judge(context, index, index, mappings[index]))
-
-
-def _write_index(alias: str) -> Flow[str | None]:
-    answer = yield from ask(Call("get_alias", {"name": alias}))
-    named = {index: (each.get("aliases") or {}).get(alias) or {} for index, each in answer.items()}
-    return next((index for index, held in named.items() if held.get("is_write_index")), None)
 
 
 def _stream_of(index: str) -> Flow[str | None]:

@@ -103,5 +103,5 @@ class Restored:
         detail: str = "",
     ) -> Restored:
         """Return the record of a line of an archive."""
-        canonical_index, canonical, _ = archived.canonical
-        return cls(archived.id, index, action, archived.routing, canonical, canonical_index, kind, detail)
+        canonical = archived.canonical
+        return cls(archived.id, index, action, archived.routing, canonical.id, canonical.index, kind, detail)

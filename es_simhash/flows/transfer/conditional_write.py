@@ -8,15 +8,15 @@ also works behind aliases and data streams. The caller decides what to change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.retry import Patience, ask
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
-__all__ = ["Change", "Place", "place_of", "rewrite"]
+__all__ = ["Change", "rewrite", "versioned_header"]
 
 CONFLICT = 409
 MISSING = 404
@@ -27,46 +27,21 @@ _CONFLICT_WAIT_SECONDS = 0.05
 _ATTEMPTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """
-    Where a document is.
-
-    Attributes:
-        index:
-            Name of the index that holds it, never an alias.
-        id:
-            Its ``_id``.
-        routing:
-            Its routing value, where it has one.
-    """
-
-    index: str
-    id: str
-    routing: str | None = None
-
-    def header(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the metadata of an operation that is carried out only on the version *found*."""
-        header: dict[str, Any] = {"_index": self.index, "_id": self.id}
-        # The routing value that the document has now: Elasticsearch keeps the one that an update names.
-        if (routing := found.get("_routing")) is not None:
-            header["routing"] = routing
-        return header | {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
-
-
 # From a document as it is now (the item of a multi-get) to ("update" or "delete", its body), or None to leave it.
-Change = Callable[[Place, Mapping[str, Any]], tuple[str, Any] | None]
+Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
 
 
-def place_of(hit: Mapping[str, Any]) -> Place:
+def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return where the document of a search's *hit* is.
+    Return the metadata of an operation that is carried out only on the version *found* of a document.
+
+    The routing value is the one that the document has now: Elasticsearch keeps the one that an update names.
     """
-    return Place(hit["_index"], hit["_id"], hit.get("_routing"))
+    return {**document_key(found).header(), "if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
 
 
 def rewrite(
-    places: Sequence[Place],
+    places: Sequence[Key],
     change: Change,
     *,
     source: bool | Sequence[str],
@@ -110,7 +85,7 @@ def rewrite(
                 gone = Refusal(MISSING, reason="there is no such document")
                 outcomes[i] = Outcome(place.id, place.index, MISSING, gone)
             elif (decided := change(place, item)) is not None:
-                operations[i] = Operation(decided[0], place.header(item), decided[1])
+                operations[i] = Operation(decided[0], versioned_header(item), decided[1])
         if operations and check is not None:
             yield from check()
         sent = yield from send_bulk(list(operations.values()))
@@ -125,15 +100,11 @@ def rewrite(
     return outcomes
 
 
-def _read(places: Sequence[Place], *, source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
+def _read(places: Sequence[Key], *, source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
     if not places:
         return []
     wanted = source if isinstance(source, bool) else list(source)
-    docs = [
-        {"_index": each.index, "_id": each.id, "_source": wanted}
-        | ({} if each.routing is None else {"routing": each.routing})
-        for each in places
-    ]
+    docs = [{**each.header(), "_source": wanted} for each in places]
     answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
     items: list[Mapping[str, Any]] = answer["docs"]
     return items

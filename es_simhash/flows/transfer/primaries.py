@@ -36,29 +36,33 @@ def reads_primaries(flow: _F) -> _F:
 
     @wraps(flow)
     def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Flow[Any]:
+        check_index(index)
         started = flow(context, index, *args, **kwargs)
-        if (yield from _may_lag(check_index(index))):
-            return (yield from _prefer_all(started))
-        return (yield from started)
+        first = next(started)  # a flow checks its arguments before its first request
+        may_lag = yield from _may_lag(index)
+        return (yield from _carry_on(started, first, _prefer_primaries if may_lag else _same))
 
     return cast("_F", wrapped)
 
 
-def _prefer_all(flow: Flow[_T]) -> Flow[_T]:
-    """Carry *flow* out with searches that read primary shards."""
-    answer: Any = None
-    failure: BaseException | None = None
+def _same(request: Request) -> Request:
+    return request
+
+
+def _carry_on(flow: Flow[_T], request: Request, change: Callable[[Request], Request]) -> Flow[_T]:
+    """Carry *flow* out from *request*, its first one, with each request as *change* returns it."""
     while True:
+        answer: Any = None
+        failure: BaseException | None = None
+        try:
+            answer = yield change(request)
+        except BaseException as error:  # noqa: BLE001 -- the flow decides
+            failure = error
         try:
             request = flow.send(answer) if failure is None else flow.throw(failure)
         except StopIteration as stop:
             result: _T = stop.value
             return result
-        answer = failure = None
-        try:
-            answer = yield _prefer_primaries(request)
-        except BaseException as error:  # noqa: BLE001 -- the flow decides
-            failure = error
 
 
 def _may_lag(index: Index) -> Flow[bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from es_simhash.index.faults import Fault, find_faults, mapping_error, refuse_ot
 from es_simhash.index.mapping import mapping_update
 from es_simhash.index.meta import IndexSettings, read_settings
 
-__all__ = ["next_index", "prepare_targets"]
+__all__ = ["last_generation", "next_index", "prepare_targets", "write_index"]
 
 logger = logging.getLogger("es_simhash")
 
@@ -110,12 +110,23 @@ def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
         alias:
             Name of the alias. One with a write index whose name ends in a number is taken to be rolled over.
     """
-    for name, held in aliases.items():
-        if ((held.get("aliases") or {}).get(alias) or {}).get("is_write_index") and (
-            parts := _ROLLOVER.fullmatch(name)
-        ):
-            return f"{parts[1]}{int(parts[2]) + 1:06d}"
-    return None
+    parts = _ROLLOVER.fullmatch(write_index(aliases, alias) or "")
+    return None if parts is None else f"{parts[1]}{int(parts[2]) + 1:06d}"
+
+
+def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
+    """
+    Return the name of the index that a write to *alias* goes to, by the answer of a get-alias request, if it says so.
+    """
+    named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
+    return next((name for name, held in named.items() if held.get("is_write_index")), None)
+
+
+def last_generation(names: Iterable[str]) -> str:
+    """
+    Return which of the backing indices of a data stream was made last; names differ before it by date and product.
+    """
+    return max(names, key=lambda name: name.rsplit("-", 1)[-1])
 
 
 def _ask(api: str, name: str) -> Flow[dict[str, Any] | None]:

@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_count, check_fields, check_number, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Bulk
-from es_simhash.flows.transfer.conditional_write import Place, place_of, rewrite
+from es_simhash.flows.transfer.conditional_write import rewrite
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import HandleAhead, Hits, read_slices
 from es_simhash.flows.transfer.primaries import reads_primaries
@@ -31,6 +32,7 @@ from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
 from es_simhash.flows.upkeep.targets import find_targets, record_strings, record_text_fields, scheme_of
 from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Operation
 from es_simhash.index.query import check_filter
 
@@ -70,13 +72,12 @@ class BackfillOptions:
     def __post_init__(self) -> None:
         check_filter(self.filter)
         for name in ("workers", "slices", "page", "bulk", "passes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-            if value < 1:
-                raise InvalidInputError(f"{name} {value} is too small: give 1 or more")
-        if self.documents_per_second is not None and self.documents_per_second <= 0:
-            raise InvalidInputError(f"documents_per_second {self.documents_per_second} is too small: give more than 0")
+            check_count(name, getattr(self, name), 1)
+        check_fields("text_field", self.text_field, may_lack=True)
+        if self.documents_per_second is not None:
+            check_number("documents_per_second", self.documents_per_second, above=0, advice="a number above 0")
+        if self.checkpoint is not None:
+            check_output("checkpoint", self.checkpoint)
 
 
 @reads_primaries
@@ -181,7 +182,7 @@ class _Backfill:
         bulks = [Bulk(_operations(part)) for part in parts]
         calls = [*(bulk.call() for bulk in bulks), *ahead]
         answers = (yield Together(calls, concurrency=max(2, 2 * self._options.slices))) if calls else []
-        changed: list[Place] = []
+        changed: list[Key] = []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
             outcomes = yield from bulk.finish(answer)
             changed += yield Compute(self._ledger.settle, (part, outcomes))
@@ -191,7 +192,7 @@ class _Backfill:
         self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         yield from self._pace()
         yield Emit(self._report())
-        yield Tell(Progress(self._ledger.seen, self._ledger.total, "comparing documents"))
+        yield Tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
         return list(answers[len(parts) :])
 
     def _take_later(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:
@@ -199,22 +200,22 @@ class _Backfill:
         self._refuse_new_indices(hits)
         fresh = yield Compute(self._ledger.find_fresh, (hits,))
         if fresh:
-            yield from self._compare_again([place_of(hit) for hit in fresh])
+            yield from self._compare_again([document_key(hit) for hit in fresh])
             yield Emit(self._report())
         return (yield Together(ahead, concurrency=self._options.slices)) if ahead else []
 
-    def _compare_again(self, places: Sequence[Place]) -> Flow[None]:
+    def _compare_again(self, places: Sequence[Key]) -> Flow[None]:
         """Read the documents that other programs changed, and give them the fingerprints of their present texts."""
         at = yield Compute(now)
 
-        def change(place: Place, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             [latest[place]] = self._judge.judge([found], at=at)
             operation = latest[place].operation
             return None if operation is None else (operation.kind, operation.body)
 
         for begin in range(0, len(places), self._options.bulk):
             part = places[begin : begin + self._options.bulk]
-            latest: dict[Place, Judgement] = {}
+            latest: dict[Key, Judgement] = {}
             outcomes = yield from rewrite(part, change, source=self._judge.source)
             yield Compute(self._ledger.settle_latest, (part, outcomes, latest))
 

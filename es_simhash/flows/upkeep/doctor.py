@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_fields
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Call, Compute, Flow
@@ -14,10 +15,10 @@ from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.upkeep.check import check_indices
-from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.fields import Fields
-from es_simhash.index.meta import IndexSettings, check_text_fields
+from es_simhash.index.meta import IndexSettings
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis, Finding
@@ -43,6 +44,8 @@ def diagnose(
     from es_simhash.quality.health import Diagnosis, Finding  # noqa: PLC0415 - loads numpy
 
     check_sample(sample)
+    check_seed(seed)
+    given = check_fields("text_field", text_field, may_lack=True)
     name = check_index(index)
     shown = name if isinstance(name, str) else ",".join(name)
     checks = yield from check_indices(context, index)
@@ -63,7 +66,7 @@ def diagnose(
         if fault.kind in ("no_source", "partial_source")
     ]
     settings = yield from read_index_settings(context, index)
-    fields = check_text_fields(text_field) if text_field else settings.text_fields
+    fields = given or settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
     findings += partial
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from es_simhash.arguments import check_count, check_name
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.verify import Verification, fetch_text
 from es_simhash.flows.protocol import Compute, Flow
@@ -29,12 +30,13 @@ def explain_documents(
         InvalidInputError: If a document is missing or has no text, or the text field is unknown.
     """
     check_index(index)
-    settings = yield from read_index_settings(context, index)
+    check_name("first", first, wanted="the id of a document")
+    check_name("second", second, wanted="the id of a document")
+    check_count("max_changes", max_changes, 0)
     verification = Verification(text_field=text_field)
+    settings = yield from read_index_settings(context, index)
     texts = []
     for each in (first, second):
-        if not isinstance(each, str):
-            raise TypeError(f"a document's id must be a string, not {type(each).__name__}")
         texts.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
     found: Explanation = yield Compute(_explain, (*texts, settings.scheme, max_changes))
     return found

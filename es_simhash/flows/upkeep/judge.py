@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.transfer.conditional_write import Place, place_of
+from es_simhash.flows.transfer.conditional_write import versioned_header
 from es_simhash.flows.upkeep.targets import Target
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import OWNED, fingerprint_fields
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.mapping import NEEDED_FIELDS
 from es_simhash.index.operations import Failure, Operation
 
@@ -55,7 +56,7 @@ class Judgement:
             Whether its text has no features.
     """
 
-    place: Place
+    place: Key
     key: int
     operation: Operation | None = None
     failure: Failure | None = None
@@ -111,7 +112,7 @@ class Judge:
         found = [self._read(each) for each in documents]
         computed = iter(self._pool.compute([text for text in found if isinstance(text, str)]))
         return [
-            Judgement(place_of(document), self.key_of(document), failure=text)
+            Judgement(document_key(document), self.key_of(document), failure=text)
             if isinstance(text, Failure)
             else self._compare(document, None if text is None else next(computed), at)
             for document, text in zip(documents, found, strict=True)
@@ -156,8 +157,8 @@ class Judge:
         if change is None and wanted and NOT_INDEXED in document.get("matched_queries", ()):
             # It was written before the mapping had our fields: _source has them, but no lookup finds it.
             body = {"doc": {self._prefix: wanted}, "detect_noop": False}
-        place = place_of(document)
-        operation = None if body["doc"] is None else Operation("update", place.header(document), body)
+        place = document_key(document)
+        operation = None if body["doc"] is None else Operation("update", versioned_header(document), body)
         return Judgement(place, self.key_of(document), operation, is_stale=is_stale, is_empty=not wanted)
 
 

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, UNREADABLE, Place
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, UNREADABLE
 from es_simhash.flows.upkeep.judge import Document, Judge, Judgement
 from es_simhash.flows.upkeep.progress import BackfillProgress
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Failure, Outcome
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ class Ledger:
         self._checkpoint.add([each.key for each in judged if each.is_right])
         return [each for each in judged if each.operation is not None]
 
-    def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Place]:
+    def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Key]:
         """Count and remember the outcomes of updates; return the documents that other programs changed first."""
         pairs = list(zip(judged, outcomes, strict=True))
         self._note([(each, outcome) for each, outcome in pairs if outcome.status != CONFLICT])
         return [each.place for each, outcome in pairs if outcome.status == CONFLICT]
 
     def settle_latest(
-        self, places: Sequence[Place], outcomes: Sequence[Outcome | None], latest: Mapping[Place, Judgement]
+        self, places: Sequence[Key], outcomes: Sequence[Outcome | None], latest: Mapping[Key, Judgement]
     ) -> None:
         """Count and remember the outcomes of documents that were read again; *latest* has their last judgements."""
         written: list[tuple[Judgement, Outcome]] = []

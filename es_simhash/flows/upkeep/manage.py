@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from es_simhash.arguments import check_name, check_object
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow, error_text
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.faults import find_source_faults, refuse_other_use
-from es_simhash.index.mapping import has_synthetic_source, mapping_of, mapping_update
+from es_simhash.index.mapping import build_mapping, check_own_mapping, has_synthetic_source, mapping_of, mapping_update
 from es_simhash.index.marker import is_marked
 from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta, read_settings
 
@@ -44,18 +45,18 @@ def create_index(
     Logs a warning if the ``_source`` of the mappings given leaves fields out: such an index can be filled and searched,
     but its documents cannot be updated without a loss.
     """
-    if not isinstance(index, str):
-        raise TypeError(f"index must be a name, not {type(index).__name__}")
-    check_index(index)
-    theirs = dict(mappings or {})
+    check_index(check_name("index", index))
+    theirs = check_own_mapping(
+        {} if mappings is None else mappings, prefix=context.prefix, text_fields=settings.text_fields
+    )
+    if index_settings is not None:
+        check_object("settings", index_settings)
     if has_synthetic_source(theirs, index_settings or {}):
         settings = replace(settings, value_type="number")
     for fault in find_source_faults(theirs):
         logger.warning("index %r: %s: backfill, reconcile, dedupe and remove will refuse it", index, fault)
     ours = mapping_of(settings, prefix=context.prefix)
     properties = dict(theirs.get("properties") or {})
-    if context.prefix in properties:
-        raise InvalidInputError(f"the mappings given already have a field {context.prefix!r}: choose another prefix")
     merged = {
         **theirs,
         "_meta": merge_meta(theirs.get("_meta"), settings, prefix=context.prefix),
@@ -102,12 +103,19 @@ def put_mapping(
     Raises:
         MappingError: If an index maps the prefix to something else, or records another scheme for it.
     """
+    wanted = context.wanted if scheme is None else scheme
+    # Refuses what cannot be used before a server is asked.
+    build_mapping(
+        scheme=DEFAULT_SCHEME if wanted is None else wanted,
+        text_field=text_field,
+        max_distance=max_distance,
+        prefix=context.prefix,
+    )
     mappings = yield from read_mappings(index)
     bodies = {}
     for name, mapping in mappings.items():
         refuse_other_use(name, mapping, context.prefix)
         recorded = read_settings(mapping, prefix=context.prefix)
-        wanted = scheme or context.wanted
         if recorded is not None and wanted is not None and not replace(context, wanted=wanted).accepts(recorded.scheme):
             raise MappingError(
                 f"index {name!r} records scheme {recorded.scheme} for prefix {context.prefix!r}, not {wanted}: "

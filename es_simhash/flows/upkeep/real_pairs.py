@@ -12,12 +12,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup.fetch import Key
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.options import Options
 from es_simhash.flows.lookup.verify import fetch_texts
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.hashing import Scheme, fingerprints
+from es_simhash.index.keys import Key
 from es_simhash.index.rescore import NearDup, NearDups
 
 if TYPE_CHECKING:
@@ -85,9 +85,7 @@ def read_real_pairs(
             if isinstance(answer, Exception):
                 raise answer
             pairs += _draw(number, asked[number][0], answer, chance)
-    found = yield from fetch_texts(
-        index, list({each.near_dup.key: each.near_dup for each in pairs}.values()), text_fields
-    )
+    found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
     compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts))
     return compared

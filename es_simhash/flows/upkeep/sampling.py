@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.arguments import check_count
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import search_texts
 
-__all__ = ["LARGEST_SAMPLE", "check_sample", "sample_documents"]
+__all__ = ["LARGEST_SAMPLE", "check_sample", "check_seed", "sample_documents"]
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -29,11 +29,18 @@ def check_sample(sample: Any) -> int:
         TypeError: If it is not an int.
         InvalidInputError: If it is not 1 to 10,000.
     """
-    if isinstance(sample, bool) or not isinstance(sample, int):
-        raise TypeError(f"sample must be an int, not {type(sample).__name__}")
-    if not 1 <= sample <= LARGEST_SAMPLE:
-        raise InvalidInputError(f"sample {sample} is out of range: give 1 to {LARGEST_SAMPLE:,} documents")
-    return sample
+    return check_count("sample", sample, 1, LARGEST_SAMPLE)
+
+
+def check_seed(seed: Any) -> int:
+    """
+    Return *seed*, which chooses a sample, if servers take it.
+
+    Raises:
+        TypeError: If it is not an int.
+        InvalidInputError: If it is not 0 to 2**31 - 1.
+    """
+    return check_count("seed", seed, 0)
 
 
 def sample_documents(

@@ -22,7 +22,7 @@ from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_other_use, refuse_updates
 from es_simhash.index.mapping import has_synthetic_source, mapping_update, may_hold
-from es_simhash.index.meta import IndexSettings, check_text_fields, read_settings, text_fields_of
+from es_simhash.index.meta import IndexSettings, read_settings, text_fields_of
 
 logger = logging.getLogger("es_simhash")
 
@@ -150,7 +150,7 @@ def _text_fields(
 ) -> tuple[str, ...]:
     """Return the fields that the text of the documents of index *name* comes from."""
     if text_field or name in resolved.each:
-        return check_text_fields(text_fields_of(settings, text_field, index=name))
+        return text_fields_of(settings, text_field, index=name)
     shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
     if not shared:
         raise InvalidInputError(

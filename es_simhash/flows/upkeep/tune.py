@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.index_stats import index_stats
@@ -20,14 +21,14 @@ from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.real_pairs import LOOKUPS, read_real_pairs
-from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import read_text
 from es_simhash.index.explain_plan import plan_lookup
-from es_simhash.index.meta import IndexSettings, check_text_fields
+from es_simhash.index.keys import document_key
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats, estimate
 from es_simhash.index.presets import PRESETS
-from es_simhash.index.rescore import document_key
 
 if TYPE_CHECKING:
     from es_simhash.quality.tuning import RealPairs, Tuning
@@ -59,14 +60,16 @@ def tune(
         IncompleteSearchError: If the index does not exist.
     """
     check_sample(sample)
+    check_seed(seed)
+    named = check_fields("text_field", text_field, may_lack=True)
+    compared = [get_scheme(each) for each in tuple(check_items("schemes", schemes, of="schemes")) or SCHEMES]
     name = check_index(index)
     settings = yield from _settings(context, index)
-    given = text_field or (settings.text_fields if settings else ())
-    if not given:
+    fields = named or (settings.text_fields if settings else ())
+    if not fields:
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
-    fields = check_text_fields(given)
     own = [settings.scheme] if settings else []
-    every = dict.fromkeys([*own, *map(get_scheme, schemes or SCHEMES)])
+    every = dict.fromkeys([*own, *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from es_simhash.arguments import check_choice, check_function
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import hamming_distance
 from es_simhash.index.grouping.content import Unread, compare_contents
@@ -39,12 +40,9 @@ def check_policy(on_duplicate: OnDuplicate) -> OnDuplicate:
         InvalidInputError: If it is another string.
     """
     if isinstance(on_duplicate, str):
-        if on_duplicate not in VERDICTS[:3]:
-            raise InvalidInputError(
-                f"on_duplicate {shorten(on_duplicate)} is not known: give 'tag', 'skip', 'replace', a function or None"
-            )
-    elif not callable(on_duplicate):
-        raise TypeError(f"on_duplicate must be a string, a function or None, not {type(on_duplicate).__name__}")
+        check_choice("on_duplicate", on_duplicate, VERDICTS[:3])
+    else:
+        check_function("on_duplicate", on_duplicate)
     return on_duplicate
 
 

@@ -15,7 +15,7 @@ from es_simhash.index.documents import read_text
 from es_simhash.index.grouping.decide import VERDICTS, Verdict
 from es_simhash.index.meta import check_text_fields
 from es_simhash.index.rescore import NearDup
-from es_simhash.index.similarity import check_bound, compare_texts
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound, compare_texts
 
 __all__ = ["IfSimilar"]
 
@@ -52,7 +52,7 @@ class IfSimilar:
 
     text_field: str | Sequence[str]
     then: Verdict = "tag"
-    similarity: float = 0.8
+    similarity: float = DEFAULT_SIMILARITY
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text_field", check_text_fields(self.text_field))

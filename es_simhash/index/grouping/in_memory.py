@@ -14,6 +14,7 @@ from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.index.rescore import check_hits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +96,7 @@ def distinct(
     check_max_distance(max_distance)
     kept: list[int] = []
     found = []
-    for hit in hits:
+    for hit in check_hits(hits):
         fingerprint = _fingerprint_of(hit, Fields(prefix).fingerprint)
         if fingerprint is None:
             found.append(hit)

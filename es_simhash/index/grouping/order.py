@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_field, check_sendable
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 __all__ = ["BY_ID", "LONGEST", "Canonical", "OrderKey", "check_order", "parse_key"]
 
@@ -81,7 +82,7 @@ def parse_key(text: str) -> OrderKey:
         True
     """
     if not isinstance(text, str):
-        raise TypeError(f"canonical must be a string or a list of strings, not {type(text).__name__}")
+        raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(text).__name__}")
     if text in (BY_ID, LONGEST):
         return OrderKey("id" if text == BY_ID else "longest")
     if ":" in text:
@@ -91,12 +92,15 @@ def parse_key(text: str) -> OrderKey:
             raise InvalidInputError(
                 f"canonical {shorten(text)} is no preference: give FIELD:VALUE>VALUE>*, each value once"
             )
+        check_sendable("canonical", text)
+        check_field("canonical", field)
         return OrderKey("preference", field, values=values)
     field = text.removeprefix("-")
     if not field:
         raise InvalidInputError(
             "canonical names no order: give 'id', 'longest', a field, '-field' or 'field:value>value>*'"
         )
+    check_field("canonical", field)
     return OrderKey("field", field, is_descending=text.startswith("-"))
 
 
@@ -111,7 +115,7 @@ def check_order(canonical: Canonical) -> tuple[str, ...]:
         InvalidInputError: If it names no key, one twice, or a key after ``"id"``.
     """
     if not isinstance(canonical, (str, list, tuple)):
-        raise TypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
+        raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
     keys = (canonical,) if isinstance(canonical, str) else tuple(canonical)
     parsed = [parse_key(each) for each in keys]
     if not keys:

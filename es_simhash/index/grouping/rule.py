@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from es_simhash.arguments import check_choice, check_field
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import get_scheme
 from es_simhash.index.grouping.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
@@ -18,11 +19,10 @@ from es_simhash.index.grouping.within import Within, parse_within
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.similarity import check_bound
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 
 __all__ = [
     "BY_ID",
-    "DEFAULT_SIMILARITY",
     "GROUPING_KEY",
     "LONGEST",
     "RULES",
@@ -38,7 +38,6 @@ RULES: tuple[str, ...] = get_args(Rule)
 Verified: TypeAlias = bool | float
 """What a caller gives as ``verify``: ``True``, ``False``, or the smallest similarity of neighbours."""
 
-DEFAULT_SIMILARITY = 0.8
 GROUPING_KEY = "grouping"
 
 
@@ -79,16 +78,13 @@ class Grouping:
     within: Within | None = None
 
     def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise InvalidInputError(f"rule {shorten(self.rule)} is not known: give 'star' or 'connected'")
+        check_choice("rule", self.rule, RULES)
         check_max_distance(self.max_distance)
         object.__setattr__(self, "order", check_order(self.order))
         if self.similarity is not None:
             object.__setattr__(self, "similarity", check_bound(self.similarity))
-        if self.per is not None and not isinstance(self.per, str):
-            raise TypeError(f"per must be the name of a field, not {type(self.per).__name__}")
-        if self.per == "":
-            raise InvalidInputError("per names no field: give a keyword field")
+        if self.per is not None:
+            check_field("per", self.per)
         if self.within is not None:
             object.__setattr__(self, "within", parse_within(self.within))
 

@@ -22,6 +22,7 @@ from es_simhash.index.grouping.columns import ColumnReader, Columns
 from es_simhash.index.grouping.groups import Groups, Texts
 from es_simhash.index.grouping.nodes import Documents, Nodes
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key
 
 __all__ = ["Row", "Table"]
 
@@ -46,6 +47,11 @@ class Row:
     index: str
     fingerprint: int
     routing: str | None
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has: index, ``_id`` and routing."""
+        return Key(self.index, self.id, self.routing)
 
 
 class Table:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_field
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 __all__ = ["Within", "parse_within"]
 
@@ -66,11 +67,11 @@ def parse_within(value: Within | Sequence[str]) -> Within:
         return value
     pair: Any = value
     if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
-        raise TypeError(f'within must be a pair such as ("published", "7d"), not {shorten(value)}')
+        raise WrongTypeError(f'within must be a pair such as ("published", "7d"), not {shorten(value)}')
     field, span = pair
     match = _SPAN.fullmatch(span)
     if not field or match is None:
         raise InvalidInputError(
             f"within {shorten(list(pair))} cannot be used: give a date field and a span, such as 7d, 12h or 30m"
         )
-    return Within(field, int(match[1]) * _UNITS[match[2]])
+    return Within(check_field("within", field), int(match[1]) * _UNITS[match[2]])

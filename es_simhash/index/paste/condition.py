@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from es_simhash.arguments import check_count
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
@@ -166,6 +167,7 @@ def plan_to_paste(max_distance: int, *, documents: int, most_terms: int, is_chec
         is_checked:
             Whether the server goes on to compute distances, so that candidates cost little.
     """
+    check_count("documents", documents, 0, 1 << 62)
     for each in explain_plan(max_distance, stats=IndexStats(documents=documents), limits=Limits(scripts=is_checked)):
         plan = each.plan
         if plan.script == is_checked and count_written_terms(block_condition(0, plan)) <= most_terms:

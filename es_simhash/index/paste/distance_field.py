@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.arguments import check_choice
 from es_simhash.hashing import to_hex
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.index.query import DISTANCE
@@ -88,9 +88,7 @@ def with_distances(
 
 
 def _source(kind: FieldKind) -> str:
-    if kind not in _SOURCES:
-        raise InvalidInputError(f"kind {shorten(kind)} is unknown: give runtime or script")
-    return _SOURCES[kind]
+    return _SOURCES[check_choice("kind", kind, _SOURCES)]
 
 
 def _parameters(fingerprint: int, prefix: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from es_simhash.arguments import check_count, check_name, check_names
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import to_hex
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
@@ -90,14 +91,12 @@ def build_esql(
     if plan is None:
         plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_TERMS, is_checked=True)
     check_plan(plan, max_distance)
-    if not 1 <= size <= MOST_ROWS:
-        raise InvalidInputError(f"size {size} is out of range: ES|QL returns 1 to {MOST_ROWS} rows")
-    if isinstance(exclude_ids, (str, bytes)):
-        raise TypeError(f"exclude_ids must be a list of ids, not one string {shorten(exclude_ids)}")
+    check_count("size", size, 1, MOST_ROWS)
+    excluded = [_string(each) for each in check_names("exclude_ids", exclude_ids, of="ids")]
     fields, wanted = Fields(prefix), to_hex(fingerprint)
     vectors = f'TO_DENSE_VECTOR({_name(fields.fingerprint)}), TO_DENSE_VECTOR("{wanted}")'
     steps = [f"FROM {_sources(index)} METADATA _index, _id"]
-    if excluded := [_string(str(each)) for each in exclude_ids]:
+    if excluded:
         steps.append(f"WHERE _id NOT IN ({', '.join(excluded)})")
     steps += [
         f"WHERE {write_condition(block_condition(fingerprint, plan, prefix=prefix))}",
@@ -156,9 +155,7 @@ def _string(text: str) -> str:
 
 
 def _sources(index: str) -> str:
-    if not isinstance(index, str):
-        raise TypeError(f"index must be a string, not {type(index).__name__}")
-    names = index.split(",")
+    names = check_name("index", index).split(",")
     if not all(names):
         raise InvalidInputError(f"index {shorten(index)} has an empty name: give names separated by commas")
     return ", ".join(map(_string, names))

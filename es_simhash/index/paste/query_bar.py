@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias, get_args
 
+from es_simhash.arguments import check_choice
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.paste.condition import (
@@ -85,8 +86,7 @@ def build_query_bar(
         >>> build_query_bar("lucene", only="duplicates")
         '_exists_:simhash.duplicate_of'
     """
-    if language not in get_args(Language):
-        raise InvalidInputError(f"language {shorten(language)} is unknown: give kql or lucene")
+    check_choice("language", language, get_args(Language))
     if sum(each is not None for each in (group, only, fingerprint)) != 1:
         raise InvalidInputError("give exactly one of group, only and fingerprint")
     write = write_kql if language == "kql" else write_lucene

@@ -1,0 +1,291 @@
+"""
+One check for each kind of argument: an integer, a number, a choice, a name, a field, a list, an object, a path.
+
+A check returns the value, or raises an error of one line: the argument, its value, and what to give. Public methods
+check their arguments before they do anything else. What an argument means is not known here, and no file is opened.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+from es_simhash.errors import InvalidInputError, WrongTypeError, has_lone_surrogate, shorten
+
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_field",
+    "check_fields",
+    "check_function",
+    "check_input",
+    "check_integer",
+    "check_items",
+    "check_name",
+    "check_names",
+    "check_number",
+    "check_object",
+    "check_output",
+    "check_path",
+    "check_sendable",
+]
+
+FilePath = str | os.PathLike[str]
+
+# Servers refuse deeper objects; Python's own limit is near 1,000.
+DEEPEST = 100
+# The largest int of Java, which servers are written in.
+LARGEST_COUNT = (1 << 31) - 1
+
+
+def _wrong_type(name: str, wanted: str, value: Any) -> NoReturn:
+    raise WrongTypeError(f"{name} must be {wanted}, not {type(value).__name__} {shorten(value)}")
+
+
+def check_integer(name: str, value: Any) -> int:
+    """
+    Return *value* as an ``int``; numpy's integers are taken, booleans and floats are not.
+
+    Raises:
+        TypeError: If *value* is not an integer; the message begins with *name*.
+    """
+    # bool is an int to Python, but True as a distance or a fingerprint is a mistake of the caller's.
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        _wrong_type(name, "an int", value)
+    return operator.index(value)
+
+
+def check_count(name: str, value: Any, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
+    """
+    Return *value* as an ``int`` from *smallest* to *largest*.
+
+    Raises:
+        TypeError: If *value* is not an integer.
+        InvalidInputError: If it is out of range.
+    """
+    number = check_integer(name, value)
+    if not smallest <= number <= largest:
+        allowed = f"{smallest} or more" if largest == LARGEST_COUNT else f"{smallest} to {largest:,}"
+        raise InvalidInputError(f"{name} {shorten(number)} is out of range: give {allowed}")
+    return number
+
+
+def check_number(name: str, value: Any, *, above: float | None = None, advice: str) -> float:
+    """
+    Return *value* as a float: from 0 to 1, or, where *above* is given, any finite number above that.
+
+    Raises:
+        TypeError: If it is not a number.
+        InvalidInputError: If it is out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        _wrong_type(name, "a number", value)
+    if not (0 <= value <= 1 if above is None else above < value < math.inf):
+        raise InvalidInputError(f"{name} {shorten(value)} is out of range: give {advice}")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> Any:
+    """
+    Return *value* if it is one of *choices*.
+
+    Raises:
+        InvalidInputError: If it is not.
+    """
+    known = list(choices)
+    # A list or an array cannot be compared with a name.
+    if not (value is None or isinstance(value, str)) or value not in known:
+        *first, last = map(repr, known)
+        raise InvalidInputError(f"{name} {shorten(value)} is not known: give {', '.join(first)} or {last}")
+    return value
+
+
+def check_function(name: str, value: Any) -> Callable[..., Any]:
+    """
+    Return *value* if it can be called.
+
+    Raises:
+        TypeError: If it cannot.
+    """
+    if not callable(value):
+        _wrong_type(name, "a function", value)
+    return value  # type: ignore[no-any-return]
+
+
+def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
+    """
+    Return *value* if it is a string that is not empty and that a request can hold.
+
+    Raises:
+        TypeError: If it is not a string.
+        InvalidInputError: If it is empty or blank, or has half of a surrogate pair.
+    """
+    if not isinstance(value, str):
+        _wrong_type(name, wanted, value)
+    if not value.strip():
+        raise InvalidInputError(f"{name} {shorten(value)} is empty: give {wanted}")
+    if has_lone_surrogate(value):
+        raise InvalidInputError(f"{name} {shorten(value)} has half a character (a lone surrogate): correct it")
+    return value
+
+
+def check_field(name: str, value: Any) -> str:
+    """
+    Return *value* if it can be the name of a field, such as ``article.body``.
+
+    Raises:
+        TypeError: If it is not a string.
+        InvalidInputError: If it is empty, has half a character, or a part between dots is blank.
+    """
+    check_name(name, value, wanted="the name of a field")
+    if not all(part.strip() for part in value.split(".")):
+        raise InvalidInputError(f"{name} {shorten(value)} names no field: nothing stands before or after a dot")
+    return value  # type: ignore[no-any-return]
+
+
+def check_fields(name: str, value: Any, *, may_lack: bool = False) -> tuple[str, ...]:
+    """
+    Return the names in *value*, one field or a list of them.
+
+    Args:
+        name:
+            Name of the argument.
+        value:
+            Its value.
+        may_lack:
+            Whether ``None`` or an empty list stands for no field.
+
+    Raises:
+        TypeError: If it is neither a string nor a list of strings.
+        InvalidInputError: If none is given, one stands twice, or one cannot be the name of a field.
+    """
+    if may_lack and (value is None or (isinstance(value, (list, tuple)) and not value)):
+        return ()
+    names = (value,) if isinstance(value, str) else value
+    # Not any iterable: the order counts, and a generator would be empty the second time.
+    if not isinstance(names, (list, tuple)) or not all(isinstance(each, str) for each in names):
+        _wrong_type(name, "the name of a field or a list of them", value)
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(f"{name} {shorten(value)} must name at least one field, and each once")
+    return tuple(check_field(name, each) for each in names)
+
+
+def check_items(name: str, value: Any, *, of: str) -> Iterable[Any]:
+    """
+    Return *value* if it is an iterable, and neither one string nor one object.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        _wrong_type(name, f"a list of {of}", value)
+    return value
+
+
+def check_names(name: str, value: Any, *, of: str = "names") -> tuple[str, ...]:
+    """
+    Return the strings in *value*, each of which a request can hold; none is right too.
+
+    Raises:
+        TypeError: If it is one string, no iterable, or holds something else than strings.
+        InvalidInputError: If a string is empty, or has half of a surrogate pair.
+    """
+    items = tuple(check_items(name, value, of=of))
+    if not all(isinstance(each, str) for each in items):
+        _wrong_type(name, f"a list of {of}", value)
+    return tuple(check_name(name, each) for each in items)
+
+
+def check_object(name: str, value: Any) -> Mapping[str, Any]:
+    """
+    Return *value* if it is an object as JSON knows them, and can be sent.
+
+    Raises:
+        TypeError: If it is no mapping, or a key in it is no string.
+        InvalidInputError: If a string in it has half of a surrogate pair, or it is nested too deeply.
+    """
+    if not isinstance(value, Mapping):
+        _wrong_type(name, "an object (a mapping)", value)
+    check_sendable(name, value)
+    return value
+
+
+def check_sendable(name: str, value: Any, *, depth: int = 0) -> None:
+    """
+    Check that a request can hold *value*, a JSON value or what the caller's client makes one of.
+
+    Raises:
+        TypeError: If a key in it is no string.
+        InvalidInputError: If a string in it has half of a surrogate pair, or it is nested too deeply.
+    """
+    if depth > DEEPEST:
+        raise InvalidInputError(f"{name} is nested more than {DEEPEST} levels deep: make it simpler")
+    if isinstance(value, str) and has_lone_surrogate(value):
+        raise InvalidInputError(f"{name} has {shorten(value)}, with half a character (a lone surrogate): correct it")
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise WrongTypeError(f"{name} has the key {shorten(key)}, which is no string: give names as keys")
+            check_sendable(name, key)
+            check_sendable(name, each, depth=depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            check_sendable(name, each, depth=depth + 1)
+
+
+def check_path(name: str, value: Any) -> FilePath:
+    """
+    Return *value* if it can be the path of a file.
+
+    Raises:
+        TypeError: If it is neither a string nor a path.
+        InvalidInputError: If it is empty, or this system cannot have such a path.
+    """
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str):
+        _wrong_type(name, "a path", value)
+    if not path:
+        raise InvalidInputError(f"{name} '' is empty: give the path of a file")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{name} {shorten(path)} has a character that no path can have") from None
+    if "\0" in path:
+        raise InvalidInputError(f"{name} {shorten(path)} has a zero byte, which no path can have")
+    return value  # type: ignore[no-any-return]
+
+
+def check_output(name: str, value: Any) -> FilePath:
+    """
+    Return *value* if a file can be written there: it is no folder, and the folder that it is in exists.
+
+    Raises:
+        TypeError: If it is neither a string nor a path.
+        InvalidInputError: If it cannot be a path, is a folder, or its folder is missing.
+    """
+    path = os.fspath(check_path(name, value))
+    if os.path.isdir(path):  # noqa: PTH112 -- of any path-like
+        raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
+    folder = os.path.dirname(path)  # noqa: PTH120
+    if folder and not os.path.isdir(folder):  # noqa: PTH112
+        raise InvalidInputError(f"{name} {shorten(path)} cannot be written: there is no folder {shorten(folder)}")
+    return value  # type: ignore[no-any-return]
+
+
+def check_input(name: str, value: Any) -> FilePath:
+    """
+    Return *value* if it is the path of a file or a pipe that exists.
+
+    Raises:
+        TypeError: If it is neither a string nor a path.
+        InvalidInputError: If it cannot be a path, is a folder, or does not exist.
+    """
+    path = os.fspath(check_path(name, value))
+    if os.path.isdir(path):  # noqa: PTH112 -- of any path-like
+        raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
+    if not os.path.exists(path):  # noqa: PTH110
+        raise InvalidInputError(f"{name} {shorten(path)} does not exist: check the path")
+    return value  # type: ignore[no-any-return]
