@@ -34,7 +34,7 @@ demo: $(VENV)/.demo ## Find near-duplicates in a small corpus, on a real OpenSea
 	@$(BIN)/es-simhash demo
 
 test: check ## Run everything that must pass: format, lint, types, import contracts, all tests
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --timeout 400
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadscope --timeout 400
 
 faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many rounds as in make test
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults

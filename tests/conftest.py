@@ -1,5 +1,10 @@
 """
 What every test shares: Hypothesis profiles, the guard against network use, and the data sets beside the checkout.
+
+A test that has the fixtures ``server`` and ``mode`` runs on both products, and with the sync and the async clients, but
+not in all four combinations: the flows are shared and the async client is generated, so two combinations tell as much.
+The name of the test and the number of its case decide which two, so that each method meets all four in its tests.
+``ES_SIMHASH_EVERY_MODE=1`` runs all.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -26,15 +32,20 @@ settings.register_profile("laptop", deadline=None, suppress_health_check=[Health
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
-# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves. Every child
-# process reads this variable, also a server that a command of ours starts.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and the
+# verification of classes is a sixth of a start. Every child process reads this variable, also a server that a command
+# of ours starts.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
 
 if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
     CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 
 # The folder in which the leading process writes down its servers.
 SERVERS_FOLDER = pytest.StashKey[str]()
+
+# With 1, tests run in every combination of product and mode.
+EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
 NETWORKED = {"server", "docs", "estates"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -58,6 +69,25 @@ def pytest_configure(config):
     config.stash[SERVERS] = servers
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave out half of the combinations of product and mode."""
+    if os.environ.get(EVERY_MODE) == "1":
+        return
+    left_out = [item for item in items if not is_chosen(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if is_chosen(item)]
+
+
+def is_chosen(item):
+    """Return whether a test runs: on one product with the sync clients, on the other with the async ones."""
+    if not hasattr(item, "callspec") or not {"server", "mode"} <= item.callspec.params.keys():
+        return True
+    product, mode = item.callspec.params["server"], item.callspec.params["mode"]
+    case = sum(index for name, index in item.callspec.indices.items() if name not in ("server", "mode"))
+    is_swapped = (zlib.crc32(item.originalname.encode()) + case) % 2 == 1
+    return ((product == "opensearch") == (mode == "sync")) != is_swapped
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
     """Tell a parallel worker where the servers are written down."""
@@ -74,7 +104,7 @@ def pytest_xdist_make_scheduler(config, log):
     class GroupScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file, _, test = nodeid.partition("::")
-            used = re.search(r"[\[-](secured|opensearch|elasticsearch)\b", test)
+            used = re.search(r"[\[-](secured|cluster|opensearch|elasticsearch)\b", test)
             return used[1] if used and NETWORKED & set(Path(file).parts) else file
 
     return GroupScheduling(config, log)

@@ -81,6 +81,7 @@ def fold(text):
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
+@functools.cache
 def classify(character):
     """The character, a space where words end, or nothing."""
     category = unicodedata.category(character)
@@ -101,6 +102,7 @@ def shingles(text, size):
     return Counter(stripped[place : place + size] for place in range(len(stripped) - size + 1))
 
 
+@functools.cache
 def letters(character):
     """What a character is worth: 6 for a logograph, 4 for kana, 3 for a letter."""
     code = ord(character)
@@ -133,6 +135,7 @@ def script_shingles(text, size):
     return found or Counter([stripped.ljust(size, "\0")] if stripped else [])
 
 
+@functools.cache
 def is_unspaced(character):
     """Whether a character belongs to a script written without spaces."""
     code = ord(character)

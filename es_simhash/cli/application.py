@@ -45,6 +45,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
         "stats": "Count documents, duplicates and groups.",
+        "report": "Write a page about the near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
         "review": "Show a plan of removal, to judge it.",
         "restore": "Put removed documents back.",

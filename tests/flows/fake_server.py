@@ -7,7 +7,7 @@ out against it.
 
 from __future__ import annotations
 
-import copy
+import functools
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
@@ -79,7 +79,7 @@ class FakeServer:
     def put(self, id_, source):
         """Write as any other program would; return the version."""
         self.sequence += 1
-        self.docs[id_] = {"source": copy.deepcopy(source), "version": (self.sequence, 1)}
+        self.docs[id_] = {"source": copied(source), "version": (self.sequence, 1)}
         return self.sequence, 1
 
     def source(self, id_):
@@ -91,17 +91,17 @@ class FakeServer:
         return getattr(self, call.api)(**call.arguments)
 
     def get_mapping(self, index, filter_path=None):
-        return {INDEX: {"mappings": copy.deepcopy(self.mapping)}}
+        return {INDEX: {"mappings": copied(self.mapping)}}
 
     def put_mapping(self, index, body):
-        self.mapping |= copy.deepcopy(body)
+        self.mapping |= copied(body)
         return {}
 
     def get_settings(self, index, name=None):
         return {INDEX: {"settings": {"index": {"uuid": "u"}}}}
 
     def refresh(self, index):
-        self.shown = copy.deepcopy(self.docs)
+        self.shown = dict(self.docs)  # a write replaces what is there, and changes nothing in it
         return {"_shards": {"failed": 0}}
 
     def open_point_in_time(self, index, keep_alive):
@@ -191,7 +191,7 @@ class FakeServer:
         sequence, term = held["version"]
         tops = {name.split(".")[0] for name in wanted} if isinstance(wanted, (list, tuple)) else None
         source = {key: value for key, value in held["source"].items() if tops is None or key in tops}
-        shown = {} if wanted is False else {"_source": copy.deepcopy(source)}
+        shown = {} if wanted is False else {"_source": copied(source)}
         return {"_seq_no": sequence, "_primary_term": term, **shown}
 
     def _hits(self, held, body):
@@ -244,9 +244,21 @@ class Candidates(FakeServer):
         return [_as_asked(each, body) for each in self.hits if each["sort"][0] > after and _has_terms(each, wanted)]
 
 
+def copied(value):
+    """Return a copy of a JSON value, many times faster than ``copy.deepcopy``."""
+    if isinstance(value, dict):
+        return {key: copied(each) for key, each in value.items()}
+    return [copied(each) for each in value] if isinstance(value, list) else value
+
+
+@functools.cache
+def _digits(fingerprint):
+    return fingerprint_fields(fingerprint)["simhash"]["fingerprint"]
+
+
 def _hit(number, fingerprint):
-    digits = fingerprint_fields(fingerprint)["simhash"]["fingerprint"]
-    return {"_index": INDEX, "_id": str(number), "fields": {"simhash.fingerprint": [digits]}, "sort": [number]}
+    found = {"simhash.fingerprint": [_digits(fingerprint)]}
+    return {"_index": INDEX, "_id": str(number), "fields": found, "sort": [number]}
 
 
 def _has_terms(hit, wanted):

@@ -21,8 +21,11 @@ from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from es_simhash.flows.protocol import Wait
 from es_simhash.flows.transfer.retry import Patience
+from es_simhash.servers import embedded_server
 from tests.server.command_line import NEAR, OTHER, TEXT
 from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
+from tests.server.support import ROUNDS
+from tests.servers.cluster import embedded_cluster
 from tests.servers.security import secured_server
 
 
@@ -88,6 +91,28 @@ def secured():
         pytest.skip(f"no OpenSearch with the security plugin: {error}")
     with server:
         yield server
+
+
+@pytest.fixture(scope="session", params=PRODUCTS[: 1 + (ROUNDS > 2)], ids="cluster of {}".format)
+def cluster(request):
+    """
+    Three nodes for all tests of the session: each takes index names of its own, and starts the nodes that it stopped.
+
+    Tests start one cluster, `make faults` one of each product.
+    """
+    with embedded_cluster(request.param, nodes=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session", params=["opensearch"])
+def narrow():
+    """
+    An OpenSearch beside the one of the session, with a queue for one bulk request.
+    """
+    settings = {"thread_pool.write.queue_size": 1, "thread_pool.write.size": 1, "node.processors": 1}
+    with embedded_server("opensearch", settings=settings) as server:
+        yield server
+    assert not server.data.exists()
 
 
 @pytest.fixture
@@ -224,6 +249,16 @@ def simhash(make_simhash):
     A client of ours with its defaults; every method can be called as if it were sync.
     """
     return make_simhash()
+
+
+@pytest.fixture
+def sync_simhash(sync_client):
+    """
+    A sync client of ours, for a test that does something in the middle of a stream: ``simhash`` reads it at once.
+    """
+    from es_simhash import SimHashClient
+
+    return SimHashClient(sync_client)
 
 
 @pytest.fixture

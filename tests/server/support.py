@@ -5,10 +5,15 @@ What tests on real servers share: texts and fingerprints to index, plain writes 
 from __future__ import annotations
 
 import json
+import os
 import random
 
 from es_simhash import fingerprint, fingerprint_fields, hamming_distance
 from tests.reference import star
+from tests.server.servers import Server
+
+# Rounds of tests that kill and race writers; `make faults` has twenty times as many.
+ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))
 
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 WORDS = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun", "elm", "fir", "gal", "hin") for b in ("ton", "wick", "ford")]
@@ -132,3 +137,10 @@ class ByDistance:
         if name not in ("ingest", "reconcile", "dedupe", "plan_removal"):
             return method
         return lambda *args, **options: method(*args, **{"verify": False, **options})
+
+
+def leader_of(cluster):
+    """Return the node of *cluster* that leads it."""
+    rows = Server.of(cluster.nodes[0]).request("GET", "/_cat/nodes?format=json&h=name,master")
+    [name] = [row["name"] for row in rows if row["master"] == "*"]
+    return next(node for node in cluster.nodes if node.name == name)

@@ -49,14 +49,12 @@ def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
     assert simhash.reconcile(index).failures == ()
 
 
-def test_what_others_change_meanwhile(server, index, simhash, mode):
+def test_what_others_change_meanwhile(server, index, sync_simhash):
     """Their changes stay, and each document ends with the fingerprint of what it says at the end."""
-    if mode == "async":
-        pytest.skip("the fixture reads a whole stream at once")
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     found = texts(200)
     put(server, index, numbered(found))
-    for number, _ in enumerate(simhash.backfill(index, text_field="body", page=40, slices=1)):
+    for number, _ in enumerate(sync_simhash.backfill(index, text_field="body", page=40, slices=1)):
         # The page after next is read already: these writes conflict with ours, or come after them.
         lines = []
         for n in range(number, 200, 17):
@@ -68,27 +66,25 @@ def test_what_others_change_meanwhile(server, index, simhash, mode):
     assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
 
 
-def test_a_checkpoint_goes_on(server, index, simhash, mode, tmp_path):
+def test_a_checkpoint_goes_on(server, index, sync_simhash, tmp_path):
     """What was dealt with is not written again; what was changed since is; another backfill's file is refused."""
-    if mode == "async":
-        pytest.skip("the fixture reads a whole stream at once")
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     found = texts(200)
     put(server, index, numbered(found))
     file = tmp_path / "checkpoint"
-    stream = simhash.backfill(index, text_field="body", page=30, slices=1, checkpoint=file)
+    stream = sync_simhash.backfill(index, text_field="body", page=30, slices=1, checkpoint=file)
     assert [next(stream).changed, next(stream).changed] == [30, 60]
     stream.close()
     assert open_contexts(server, index) == 0
     file.write_bytes(file.read_bytes() + b"cut")
     send_lines(server, [{"update": {"_index": index, "_id": "00001"}}, {"doc": {"body": texts(1, seed=6)[0]}}])
-    [*_, last] = simhash.backfill(index, checkpoint=file)
+    [*_, last] = sync_simhash.backfill(index, checkpoint=file)
     assert last.changed == 200 - 60 + ("simhash" in read_all(server, index)["00001"])
     assert_all_right(read_all(server, index))
     other = tmp_path / "other"
     other.write_text("my notes")
     with pytest.raises(InvalidInputError, match="not a checkpoint of this backfill"):
-        list(simhash.backfill(index, checkpoint=other))
+        list(sync_simhash.backfill(index, checkpoint=other))
     assert other.read_text() == "my notes"
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import embedded_server
-from tests.server.servers import Server, is_required, send
-from tests.servers.cluster import embedded_cluster
+from tests.server.servers import PRODUCTS, Server, is_required, send
+from tests.server.support import ROUNDS, leader_of
 
 ENDING_SECONDS = 30
 
@@ -34,8 +34,9 @@ def start(product, **options):
         raise
 
 
+# Of Elasticsearch, test_serve_keeps_its_data shows in `make test` that data outlive a stop.
 @pytest.mark.faults
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+@pytest.mark.parametrize("product", PRODUCTS[: 1 + (ROUNDS > 2)])
 def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
     """A document that was acknowledged survives a SIGKILL, and a stop, also for the next server of the folder."""
     with start(product, data=tmp_path / "data") as server:
@@ -74,18 +75,16 @@ def test_server_ends_with_its_killed_parent(tmp_path):
     assert not Path(data).exists()
 
 
-def test_two_servers_at_once_and_their_settings(opensearch):
+def test_two_servers_at_once_and_their_settings(opensearch, narrow):
     """A second server gets a port, a folder and settings of its own."""
-    with start("opensearch", settings={"thread_pool.write.queue_size": 1}) as other:
-        assert other.url != opensearch.url
-        sizes = []
-        for server in (Server.of(other), opensearch):
-            (node,) = server.request("GET", "/_nodes/thread_pool")["nodes"].values()
-            sizes.append(node["thread_pool"]["write"]["queue_size"])
-        folder = other.data
+    assert narrow.url != opensearch.url
+    assert str(narrow.data) != opensearch.data
+    sizes = []
+    for server in (Server.of(narrow), opensearch):
+        (node,) = server.request("GET", "/_nodes/thread_pool")["nodes"].values()
+        sizes.append(node["thread_pool"]["write"]["queue_size"])
     assert sizes[0] == 1
     assert sizes[1] > 1
-    assert not folder.exists()
 
 
 def test_server_listens_on_loopback_only(server):
@@ -150,20 +149,22 @@ def test_security_checks_login_and_rights(secured):
 
 
 @pytest.mark.faults
-def test_cluster_outlives_a_killed_node():
+def test_cluster_outlives_a_killed_node(cluster):
     """With one replica, searches stay complete when one node of three is killed, and the node can come back."""
-    with embedded_cluster("opensearch", nodes=3) as cluster:
-        first, second, third = map(Server.of, cluster.nodes)
-        first.request("PUT", "/spread", {"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
-        for number in range(30):
-            first.request("PUT", f"/spread/_doc/{number}", {"number": number})
-        first.request("POST", "/spread/_refresh")
-        cluster.await_health("green")
-        cluster.nodes[0].kill()  # the elected leader: it founded the cluster
-        cluster.await_health()
-        answer = second.request("GET", "/spread/_search?size=0")
-        assert answer["hits"]["total"]["value"] == 30
-        assert answer["_shards"]["failed"] == 0
-        cluster.start()
-        cluster.await_health("green")
-        assert len(third.request("GET", "/_nodes")["nodes"]) == 3
+    first = Server.of(cluster.nodes[0])
+    first.request("PUT", "/kept", {"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
+    for number in range(30):
+        first.request("PUT", f"/kept/_doc/{number}", {"number": number})
+    first.request("POST", "/kept/_refresh")
+    cluster.await_health("green")
+    leader = leader_of(cluster)
+    leader.kill()
+    cluster.await_health()
+    one, other = (Server.of(node) for node in cluster.nodes if node is not leader)
+    answer = one.request("GET", "/kept/_search?size=0")
+    assert answer["hits"]["total"]["value"] == 30
+    assert answer["_shards"]["failed"] == 0
+    cluster.start()
+    cluster.await_health("green")
+    assert len(other.request("GET", "/_nodes")["nodes"]) == 3
+    other.remove("kept")

@@ -1,7 +1,6 @@
 """Writers killed, racing and refused: nothing lost, nothing doubled, and groups right after reconcile."""
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -12,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from es_simhash import SimHashClient
-from es_simhash.servers import embedded_server
 from tests.server.batches import ingest_in_batches
 from tests.server.conftest import make_client
 from tests.server.servers import Server
 from tests.server.support import (
     ONE_SHARD,
+    ROUNDS,
     ByDistance,
     assert_all_right,
     expected_groups,
+    leader_of,
     numbered,
     put,
     read_all,
@@ -28,12 +28,10 @@ from tests.server.support import (
     stored_groups,
     texts,
 )
-from tests.servers.cluster import embedded_cluster
 
 pytestmark = pytest.mark.faults
 
 TINY = 60
-ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))  # `make faults` has twenty times as many
 WRITER = Path(__file__).with_name("fault_writer.py")
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +69,7 @@ def test_a_killed_writer_loses_and_doubles_nothing(server, index, tmp_path):
     client = patient_client(server)
     simhash = SimHashClient(client)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = numbered(texts(3_000, seed=3))
+    documents = numbered(texts(1_500, seed=3))
     file = tmp_path / "documents.jsonl"
     file.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
     kill_and_run_again(server, random.Random(1), "ingest", index, file, 3)
@@ -159,21 +157,19 @@ def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, 
     assert stored_groups(found) == expected_groups(found, 8)
 
 
-def test_a_tiny_write_queue():
+def test_a_tiny_write_queue(narrow):
     """Bulk requests refused with 429 for some of their documents: all are written in the end."""
-    settings = {"thread_pool.write.queue_size": 1, "thread_pool.write.size": 1, "node.processors": 1}
-    with embedded_server("opensearch", settings=settings) as embedded:
-        server = Server.of(embedded)
-        shards = {"number_of_shards": 8, "number_of_replicas": 0}
-        client = patient_client(server)
+    server = Server.of(narrow)
+    shards = {"number_of_shards": 8, "number_of_replicas": 0}
+    reports = []
+
+    def write(number):
+        with patient_client(server) as mine:
+            own = [{**d, "_id": f"{number}-{d['_id']}"} for d in numbered(texts(TINY, seed=number))]
+            reports.extend(SimHashClient(mine).ingest("queue", own, max_distance=3, verify=False))
+
+    with patient_client(server) as client:
         SimHashClient(client).create_index("queue", text_field="body", settings=shards)
-        reports = []
-
-        def write(number):
-            with patient_client(server) as mine:
-                own = [{**d, "_id": f"{number}-{d['_id']}"} for d in numbered(texts(TINY, seed=number))]
-                reports.extend(SimHashClient(mine).ingest("queue", own, max_distance=3, verify=False))
-
         threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
@@ -182,43 +178,39 @@ def test_a_tiny_write_queue():
         assert len(reports) == 4 * TINY
         assert {report.action for report in reports} <= {"written", "tagged"}
         SimHashClient(client).reconcile("queue")
-        found = read_all(server, "queue")
-        assert len(found) == 4 * TINY
-        assert stored_groups(found) == expected_groups(found, 3)
-        client.close()
+    found = read_all(server, "queue")
+    assert len(found) == 4 * TINY
+    assert stored_groups(found) == expected_groups(found, 3)
 
 
-# A cluster of either takes a minute: tests start one, `make faults` both.
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"][: 1 + (ROUNDS > 2)])
-def test_a_data_node_that_goes_and_comes_back(product):
+def test_a_data_node_that_goes_and_comes_back(cluster):
     """Killed in mid-ingest and started again: what is refused is named, nothing is lost or doubled."""
-    documents = numbered(texts(2_400, seed=10))
-    with embedded_cluster(product, nodes=3) as cluster:
-        server = Server.of(cluster.nodes[0])
-        client = patient_client(server)
+    documents = numbered(texts(1_200, seed=10))
+    server = Server.of(cluster.nodes[0])
+    victim = next(node for node in cluster.nodes[1:] if node is not leader_of(cluster))
+
+    def source():
+        for n, document in enumerate(documents):
+            if n == 400:
+                victim.kill()
+            elif n == 800:
+                cluster.start()
+            yield document
+
+    with patient_client(server) as client:
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 2, "number_of_replicas": 1}
         simhash.create_index("spread", text_field="body", settings=settings)
         cluster.await_health("green")
-
-        def source():
-            for n, document in enumerate(documents):
-                if n == 800:
-                    cluster.nodes[2].kill()
-                elif n == 1_600:
-                    cluster.start()
-                yield document
-
-        missing = [
-            report.position for report in simhash.ingest("spread", source(), verify=False) if report.action == "refused"
-        ]
+        reports = list(simhash.ingest("spread", source(), verify=False))
+        missing = [report.position for report in reports if report.action == "refused"]
         if missing:
             again = simhash.ingest("spread", [documents[n] for n in missing], verify=False)
             assert all(report.action != "refused" for report in again)
         cluster.await_health("green")
         assert simhash.reconcile("spread").is_settled
-        found = read_all(server, "spread")
-        client.close()
+    found = read_all(server, "spread")
+    server.remove("spread")
     assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
     assert stored_groups(found) == expected_groups(found, 3)
 

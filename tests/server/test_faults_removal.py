@@ -19,11 +19,10 @@ from es_simhash.removal.archive import read_archive
 from tests.estates.wire import Wire
 from tests.server.conftest import make_client
 from tests.server.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources, through_wire
-from tests.server.support import ONE_SHARD, send_lines
+from tests.server.support import ONE_SHARD, ROUNDS, send_lines
 
 pytestmark = pytest.mark.faults
 
-ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))  # `make faults` has twenty times as many
 APPLY = Path(__file__).with_name("fault_removal.py")
 ROOT = Path(__file__).parents[2]
 COPIES = 20

@@ -1,6 +1,5 @@
 """Restores that are killed and cut off from their server: run again, every document is as it was."""
 
-import os
 import random
 import signal
 import subprocess
@@ -16,10 +15,10 @@ from tests.estates.wire import Wire
 from tests.server.conftest import make_client
 from tests.server.proxy import signalling_proxy
 from tests.server.removals import ALL, copies, fill, sources, through_wire
+from tests.server.support import ROUNDS
 
 pytestmark = pytest.mark.faults
 
-ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))  # `make faults` has twenty times as many
 PROGRAM = Path(__file__).with_name("fault_removal.py")
 COPIES = 8
 BATCH = 3

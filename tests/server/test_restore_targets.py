@@ -10,6 +10,8 @@ from es_simhash.index.mapping import build_mapping
 from tests.server.archives import delete, map_index, raw_source, source_of, write_archive
 from tests.server.support import read_all, send_lines, texts
 
+on_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+
 
 @pytest.fixture
 def made(server, index):
@@ -87,9 +89,9 @@ def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, t
     assert set(read_all(server, other)) == {"stale"}
 
 
-def test_a_data_stream(opensearch, index, tmp_path, sync_client_of):
+@on_opensearch
+def test_a_data_stream(server, index, tmp_path, simhash):
     """A document of a backing index goes to the stream, once, also after a rollover."""
-    server, simhash = opensearch, sync_client_of(opensearch)
     stream = f"{index}-stream"
     template = {
         "index_patterns": [f"{stream}*"],
@@ -128,9 +130,9 @@ def test_a_data_stream(opensearch, index, tmp_path, sync_client_of):
         server.request("DELETE", f"/_index_template/{index}")
 
 
-def test_pipelines_are_left_out(opensearch, index, tmp_path, sync_client_of):
+@on_opensearch
+def test_pipelines_are_left_out(server, index, tmp_path, simhash):
     """The default pipeline of an index changed the document when it was written first."""
-    server, simhash = opensearch, sync_client_of(opensearch)
     server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [{"set": {"field": "seen", "value": 2}}]})
     try:
         body = {"settings": {"default_pipeline": index}, "mappings": build_mapping(text_field="body")}
@@ -144,10 +146,9 @@ def test_pipelines_are_left_out(opensearch, index, tmp_path, sync_client_of):
         server.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
-def test_a_final_pipeline_is_noticed(opensearch, index, tmp_path, sync_client_of):
+@on_opensearch
+def test_a_final_pipeline_is_noticed(server, made, index, tmp_path, simhash):
     """It cannot be left out, so what it changed is not said to be restored."""
-    server, simhash, made = opensearch, sync_client_of(opensearch), index
-    server.request("PUT", f"/{index}", {"mappings": build_mapping(text_field="body")})
     steps = [{"set": {"field": "seen", "value": 2, "if": "ctx.n != 1"}}]
     server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": steps})
     server.request("PUT", f"/{made}/_settings", {"index.final_pipeline": index})
@@ -160,20 +161,3 @@ def test_a_final_pipeline_is_noticed(opensearch, index, tmp_path, sync_client_of
     finally:
         server.request("DELETE", f"/{index}")
         server.request("DELETE", f"/_ingest/pipeline/{index}")
-
-
-@pytest.fixture
-def sync_client_of():
-    """Return a function that makes a sync client of ours for a server."""
-    from es_simhash import SimHashClient
-    from tests.server.conftest import make_client
-
-    clients = []
-
-    def make(server):
-        clients.append(make_client(server))
-        return SimHashClient(clients[-1])
-
-    yield make
-    for client in clients:
-        client.close()

@@ -7,7 +7,6 @@ import pytest
 from opensearchpy import AsyncOpenSearch, OpenSearch
 
 from es_simhash import AsyncSimHashClient, SimHashClient
-from tests.servers.plugins import PluginServer
 
 TEXTS = [f"the council votes on the harbour bridge on day {number}" for number in range(8)]
 PIPELINES = {
@@ -16,41 +15,39 @@ PIPELINES = {
 }
 
 
-@pytest.fixture(scope="module")
-def pipelines():
-    """A server with a default search pipeline of each kind."""
-    with PluginServer("search-pipeline-common") as server:
-        server.start()
-        client = OpenSearch(server.url)
-        for name, body in PIPELINES.items():
-            client.transport.perform_request("PUT", f"/_search/pipeline/{name}", body=body)
-        yield client
-        client.close()
+@pytest.fixture(params=PIPELINES)
+def piped(request, pipelines):
+    """A server, and the name of an index of this test's own that may have the same name's search pipeline."""
+    name = f"test-{uuid.uuid4().hex}"
+    pipelines.request("PUT", f"/_search/pipeline/{name}", PIPELINES[request.param])
+    yield pipelines, name
+    pipelines.remove(name)
+    pipelines.request("DELETE", f"/_search/pipeline/{name}")
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-def test_a_default_search_pipeline_is_left_out(pipelines, name):
+def test_a_default_search_pipeline_is_left_out(piped):
     """Of every search, also of many in one request, of pages and of counts."""
-    simhash, index = SimHashClient(pipelines), f"test-{uuid.uuid4().hex}"
-    simhash.create_index(
-        index, text_field="body", settings={"index.search.default_pipeline": name, "number_of_replicas": 0}
-    )
-    documents = [{"_id": str(n), "body": text} for n, text in enumerate(TEXTS)]
-    assert {each.action for each in simhash.ingest(index, documents)} <= {"written", "tagged"}
-    pipelines.indices.refresh(index=index)
-    found = simhash.find_near_dups(index, TEXTS[0], max_distance=64)
-    assert (len(found), found.complete) == (len(TEXTS), True)
-    many = simhash.find_near_dups_many(index, TEXTS, max_distance=64)
-    assert [len(each) for each in many] == [len(TEXTS)] * len(TEXTS)
-    assert len(list(simhash.stream_near_dups(index, TEXTS[0], max_distance=64))) == len(TEXTS)
-    assert len(list(simhash.pairs(index, max_distance=64))) == len(TEXTS) * (len(TEXTS) - 1) / 2
-    [check] = simhash.check(index)
-    assert (check.documents, check.fingerprinted) == (len(TEXTS), len(TEXTS))
-    last = list(simhash.backfill(index))[-1]
-    assert (last.total, last.seen, last.changed) == (len(TEXTS), len(TEXTS), 0)
+    server, index = piped
+    with OpenSearch(server.url) as client:
+        simhash = SimHashClient(client)
+        settings = {"index.search.default_pipeline": index, "number_of_replicas": 0}
+        simhash.create_index(index, text_field="body", settings=settings)
+        documents = [{"_id": str(n), "body": text} for n, text in enumerate(TEXTS)]
+        assert {each.action for each in simhash.ingest(index, documents)} <= {"written", "tagged"}
+        server.request("POST", f"/{index}/_refresh")
+        found = simhash.find_near_dups(index, TEXTS[0], max_distance=64)
+        assert (len(found), found.complete) == (len(TEXTS), True)
+        many = simhash.find_near_dups_many(index, TEXTS, max_distance=64)
+        assert [len(each) for each in many] == [len(TEXTS)] * len(TEXTS)
+        assert len(list(simhash.stream_near_dups(index, TEXTS[0], max_distance=64))) == len(TEXTS)
+        assert len(list(simhash.pairs(index, max_distance=64))) == len(TEXTS) * (len(TEXTS) - 1) / 2
+        [check] = simhash.check(index)
+        assert (check.documents, check.fingerprinted) == (len(TEXTS), len(TEXTS))
+        last = list(simhash.backfill(index))[-1]
+        assert (last.total, last.seen, last.changed) == (len(TEXTS), len(TEXTS), 0)
 
     async def lookup():
-        async with AsyncOpenSearch(hosts=pipelines.transport.hosts) as client:
+        async with AsyncOpenSearch(server.url) as client:
             return await AsyncSimHashClient(client).find_near_dups(index, TEXTS[0], max_distance=64)
 
     assert len(asyncio.run(lookup())) == len(TEXTS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
@@ -23,7 +23,7 @@ from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.real_pairs import LOOKUPS, read_real_pairs
 from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
-from es_simhash.index.documents import read_text
+from es_simhash.index.documents import text_or_none
 from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
@@ -73,7 +73,7 @@ def tune(
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
-    sampled = [(document_key(hit), text) for hit in hits if (text := _text(hit, fields))]
+    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     texts = [text for _, text in sampled]
     yield Tell(Progress(len(texts), sample, "sampling texts"))
     if not texts:
@@ -117,13 +117,6 @@ def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
     try:
         return (yield from read_index_settings(context, index))
     except MappingError:
-        return None
-
-
-def _text(hit: Any, fields: Sequence[str]) -> str | None:
-    try:
-        return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
-    except InvalidInputError:
         return None
 
 
