@@ -29,6 +29,7 @@ from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key, document_key
+from es_simhash.index.meta import require_text_fields
 from es_simhash.index.query import check_filter
 from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 from es_simhash.removal.compare import Candidate, Comparer
@@ -132,12 +133,8 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
 
 def _comparer(context: Context, resolved: Resolved, options: PlanOptions, bound: float | None) -> Comparer:
     text_fields = {name: own.text_fields for name, own in resolved.each.items()}
-    unknown = [name for name, fields in text_fields.items() if not fields]
-    if bound is not None and unknown:
-        raise InvalidInputError(
-            f"index {unknown[0]!r} does not record which field has the text, so texts cannot be compared: record it "
-            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
-        )
+    if bound is not None:
+        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     shown = (*options.show, *([options.protect] if options.protect else ()))
     return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars)

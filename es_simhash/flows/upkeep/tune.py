@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.flows.context import Context, Index, check_index
+from es_simhash.flows.context import Context, Index, check_index, index_key
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
@@ -84,12 +84,10 @@ def tune(
     documents, uncounted = yield from count_documents(index, query)
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     documents = max(documents, len(texts))
-    stats = IndexStats(max(1, documents))
-    if settings is not None:
-        stats = (yield from index_stats(context, index)) or stats
-        stats = replace(stats, documents=max(documents, stats.documents))
-    notes = list(sentences([*gaps, *uncounted]))
-    if len(texts) < sample:
+    stats = yield from _read_stats(context, index, documents, is_ours=settings is not None)
+    reasons = sentences([*gaps, *uncounted])
+    notes: list[str] = []
+    if len(texts) < sample and not reasons:
         notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
     real: RealPairs | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
@@ -105,11 +103,18 @@ def tune(
         if len(texts) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
-    shown = name if isinstance(name, str) else ",".join(name)
     yield Tell(Progress(0, len(chosen), "measuring schemes"))
-    found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed, pairs_of))
+    found: Tuning = yield Compute(_measure, (index_key(name), documents, texts, chosen, stats, notes, seed, pairs_of))
     yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
-    return found
+    return replace(found, reasons=tuple(reasons))
+
+
+def _read_stats(context: Context, index: Index, documents: int, *, is_ours: bool) -> Flow[IndexStats]:
+    """Return size and skew of an index with so many *documents*; without our fields, as if it had random ones."""
+    found = (yield from index_stats(context, index)) if is_ours else None
+    if found is None:
+        return IndexStats(max(1, documents))
+    return replace(found, documents=max(documents, found.documents))
 
 
 def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
