@@ -207,6 +207,8 @@ class Tuning(Tabular):
             Name of the cheapest preset that reports nearly as many copies as the best one; ``None`` without copies.
         notes:
             What to know about the figures.
+        reasons:
+            Why some documents could not be drawn or counted; empty if all could.
     """
 
     index: str
@@ -218,6 +220,7 @@ class Tuning(Tabular):
     presets: tuple[PresetFigures, ...]
     recommended: str | None
     notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""

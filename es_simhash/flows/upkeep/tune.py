@@ -84,8 +84,9 @@ def tune(
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     documents = max(documents, len(texts))
     stats = yield from _read_stats(context, index, documents, is_ours=settings is not None)
-    notes = list(sentences([*gaps, *uncounted]))
-    if len(texts) < sample:
+    reasons = sentences([*gaps, *uncounted])
+    notes: list[str] = []
+    if len(texts) < sample and not reasons:
         notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
     real: RealPairs | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
@@ -102,7 +103,7 @@ def tune(
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
     found: Tuning = yield Compute(_measure, (index_key(name), documents, texts, chosen, stats, notes, seed, pairs_of))
-    return found
+    return replace(found, reasons=tuple(reasons))
 
 
 def _read_stats(context: Context, index: Index, documents: int, *, is_ours: bool) -> Flow[IndexStats]:
