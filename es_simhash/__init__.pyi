@@ -59,6 +59,7 @@ from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .quality.stats import Stats
+from .report.data import IndexReport
 from .review.review import review_html
 from .tables.tabular import Table, table
 
@@ -74,6 +75,7 @@ __all__ = [
     "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
+    "IndexReport",
     "IndexSettings",
     "IndexStats",
     "InvalidInputError",
