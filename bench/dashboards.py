@@ -25,13 +25,15 @@ from es_simhash.servers import embedded_server
 
 INDEX = "bench"
 ROUNDS = 7
+# The first document is of this moment, in milliseconds since 1970; each one after it is a minute later.
+START = 1_700_000_000_000
 CHUNK = 10_000
 
 
 def fill(client: Any, documents: int) -> None:
-    """Index *documents* with fingerprints, groups, a source and a short text."""
+    """Index *documents* with fingerprints, groups, a source, a date and a short text."""
     SimHashClient(client).create_index(INDEX, settings={"number_of_replicas": 0, "refresh_interval": "-1"})
-    properties = {"source": {"type": "keyword"}, "body": {"type": "text"}}
+    properties = {"source": {"type": "keyword"}, "body": {"type": "text"}, "published": {"type": "date"}}
     client.indices.put_mapping(index=INDEX, body={"properties": properties})
     chance = np.random.default_rng(7)
     prints = chance.integers(0, 2**64, documents, dtype=np.uint64)
@@ -47,7 +49,8 @@ def fill(client: Any, documents: int) -> None:
                 canonical = str(2 * int(ranks[n]))
                 fields |= {"group": canonical, "duplicate_of": canonical, "distance": n % 9}
             lines.append(f'{{"index":{{"_id":"{n}"}}}}')
-            lines.append(json.dumps({"source": f"source {n % 40}", "body": f"text {n}", "simhash": fields}))
+            own = {"source": f"source {n % 40}", "body": f"text {n}", "published": START + n * 60_000}
+            lines.append(json.dumps({**own, "simhash": fields}))
         answer = client.bulk(index=INDEX, body="\n".join(lines) + "\n")
         if answer["errors"]:
             raise RuntimeError(json.dumps(answer["items"][0]))

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from es_simhash.errors import InvalidInputError, WrongTypeError, has_lone_surrogate, shorten
 
 __all__ = [
+    "FilePath",
     "check_choice",
     "check_count",
     "check_field",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.removal.files import write_whole
 
 __all__ = ["FileIdentity", "IngestCheckpoint", "Position"]
 
@@ -131,13 +132,7 @@ class IngestCheckpoint:
             "files": [asdict(each) for each in self._files],
             "position": asdict(position) | {"counts": dict(position.counts)},
         }
-        beside = self._path.with_name(f"{self._path.name}.new")
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+        write_whole(self._path, [json.dumps(content, indent=1), "\n"])
 
     def _read(self) -> tuple[str, Position]:
         try:

@@ -13,7 +13,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
 from es_simhash.index.fields import DEFAULT_PREFIX, fingerprint_fields, without_fingerprint
 
-__all__ = ["carries", "document_fields", "read_text", "read_values", "with_fields"]
+__all__ = ["carries", "document_fields", "read_text", "read_values", "text_or_none", "with_fields"]
 
 
 def document_fields(
@@ -95,6 +95,16 @@ def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
                     f"field {name!r} holds {shorten(value)} ({type(value).__name__}), not text: give a string"
                 )
     return "\n".join(parts) if parts else None
+
+
+def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+    """
+    Return the text of a *hit* of a search, from ``_source`` or from stored fields; ``None`` where it has none.
+    """
+    try:
+        return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+    except InvalidInputError:
+        return None
 
 
 def carries(partial: Mapping[str, Any], field: str) -> bool:

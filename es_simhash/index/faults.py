@@ -115,7 +115,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "regrouping": (
         "the grouping is being changed {found}",
-        "finish that with reconcile(regroup=True)",
+        "finish that (reconcile(regroup=True), or es-simhash reconcile --regroup)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so lookups read the mapping again and again",
@@ -163,7 +163,7 @@ class Fault:
         return _SENTENCES[self.kind][0].format(field=self.field, found=self.found, wanted=self.wanted)
 
 
-def mapping_error(index: str, faults: Iterable[Fault], *, advice: str = "") -> MappingError:
+def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
     """
     Return the error that names the first of *faults* of *index*, and carries all of them.
 
@@ -172,14 +172,10 @@ def mapping_error(index: str, faults: Iterable[Fault], *, advice: str = "") -> M
             Name of the index.
         faults:
             At least one.
-        advice:
-            What to do, in place of the fault's own advice.
     """
     first, *others = faults
     more = f" (and {len(others)} more)" if others else ""
-    return MappingError(
-        f"index {index!r}: {first}{more}: {advice or first.advice}", problems=tuple(map(str, (first, *others)))
-    )
+    return MappingError(f"index {index!r}: {first}{more}: {first.advice}", problems=tuple(map(str, (first, *others))))
 
 
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:

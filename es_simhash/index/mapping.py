@@ -218,7 +218,7 @@ def _flatten(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 _OPEN_TYPES = ("object", "nested", "flattened", "flat_object")
 
 
-def may_hold(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> bool:
+def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
     """
     Return whether a document of an index with *mapping* may have a value in *field* in its ``_source``.
 
@@ -227,13 +227,11 @@ def may_hold(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> 
 
     Args:
         mapping:
-            The part below ``mappings`` of one index, or an object in it.
+            The part below ``mappings`` of one index.
         field:
             Name of the field, such as ``article.body``.
-        dynamic:
-            What applies where *mapping* does not say how new fields are treated.
     """
-    treatment = _treatment(mapping, field, dynamic=dynamic)
+    treatment = _treatment(mapping, field)
     return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))
 
 

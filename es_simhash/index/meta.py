@@ -22,7 +22,9 @@ __all__ = [
     "build_settings",
     "check_text_fields",
     "merge_meta",
+    "no_text_field",
     "read_settings",
+    "require_text_fields",
     "text_fields_of",
 ]
 
@@ -110,7 +112,7 @@ class IndexSettings:
         except (KeyError, TypeError, ValueError) as error:
             raise MappingError(
                 f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): "
-                "write it again with put_mapping"
+                "write it again (put_mapping, or es-simhash create --existing)"
             ) from error
 
 
@@ -202,3 +204,42 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
     if not settings.text_fields:
         raise InvalidInputError(f"{which} does not record its text field: name the text field")
     return settings.text_fields
+
+
+def no_text_field(so: str, instead: str = "", *, index: str = "") -> InvalidInputError:
+    """
+    Return the error for an index that does not record which field has the text.
+
+    Args:
+        so:
+            What cannot be done therefore.
+        instead:
+            What the caller may do instead of recording the field; empty for nothing.
+        index:
+            Name of the index, where it is known.
+    """
+    which = f"index {index!r}" if index else "the index"
+    advice = "record it (put_mapping, or es-simhash create --existing --text-field)"
+    return InvalidInputError(
+        f"{which} does not record which field has the text, so {so}: {advice}{', or ' if instead else ''}{instead}"
+    )
+
+
+def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str = "") -> None:
+    """
+    Refuse indices of which one does not record which field has the text.
+
+    Args:
+        text_fields:
+            What each concrete index records, by name; empty where nothing is known.
+        so:
+            What cannot be done therefore.
+        instead:
+            What the caller may do instead.
+
+    Raises:
+        InvalidInputError: If one of them records none, or there are none.
+    """
+    unknown = [name for name, fields in text_fields.items() if not fields]
+    if unknown or not text_fields:
+        raise no_text_field(so, instead, index=unknown[0] if unknown else "")

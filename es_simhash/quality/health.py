@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
-from es_simhash.index.documents import read_text
+from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
 from es_simhash.index.similarity import shingle_set
 from es_simhash.tables.notebook import Sheet
@@ -185,7 +185,7 @@ def _judge_texts(
     hits: Sequence[Mapping[str, Any]], scheme: Scheme, text_fields: Sequence[str], fields: Fields
 ) -> list[Finding]:
     held = [_fingerprint(hit.get("fields") or {}, fields.fingerprint) for hit in hits]
-    texts = [_text(hit, text_fields) for hit in hits]
+    texts = [text_or_none(hit, text_fields) for hit in hits]
     known = [
         (hit["_id"], text, value)
         for hit, text, value in zip(hits, texts, held, strict=True)
@@ -245,19 +245,19 @@ def judge_missing(
     """
     if not missing:
         return []
-    texts = [text for hit in hits if (text := _text(hit, text_fields)) is not None]
+    texts = [text for hit in hits if (text := text_or_none(hit, text_fields)) is not None]
     lost = [value for value in fingerprints(texts, scheme=scheme) if value is not None]
     if hits and text_fields and not lost:
         return [
             Finding(
                 "note",
                 "missing",
-                f"{missing:,} documents have no fingerprint; the {len(hits):,} examined have no text with features",
+                f"documents without a fingerprint: {missing:,}; those examined ({len(hits):,}) have no features",
                 "nothing: such texts match nothing",
             )
         ]
     detail = f"; {_share(lost, hits)} of those examined should have one" if hits and text_fields else ""
-    return [Finding("error", "missing", f"{missing:,} documents have no fingerprint{detail}", "backfill the index")]
+    return [Finding("error", "missing", f"documents without a fingerprint: {missing:,}{detail}", "backfill the index")]
 
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
@@ -303,13 +303,6 @@ def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:
     try:
         return from_hex((values.get(name) or [""])[0])
     except (InvalidInputError, TypeError):
-        return None
-
-
-def _text(hit: Mapping[str, Any], text_fields: Sequence[str]) -> str | None:
-    try:
-        return read_text(hit.get("_source") or hit.get("fields") or {}, text_fields)
-    except InvalidInputError:
         return None
 
 

@@ -59,11 +59,14 @@ class RealPairs:
             Shingle Jaccard similarity of its texts.
         weight:
             For how many pairs it stands: more than 1 where only some of the documents near one were compared.
+        sampled:
+            Position of the sampled document of each pair.
     """
 
     distance: NDArray[np.int64]
     similarity: NDArray[np.float64]
     weight: NDArray[np.float64]
+    sampled: NDArray[np.int64]
 
     def within(self, max_distance: int) -> tuple[float | None, int]:
         """Return which share of the pairs within *max_distance* is right, and how many were compared."""
@@ -204,6 +207,8 @@ class Tuning(Tabular):
             Name of the cheapest preset that reports nearly as many copies as the best one; ``None`` without copies.
         notes:
             What to know about the figures.
+        reasons:
+            Why some documents could not be drawn or counted; empty if all could.
     """
 
     index: str
@@ -215,6 +220,7 @@ class Tuning(Tabular):
     presets: tuple[PresetFigures, ...]
     recommended: str | None
     notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -241,7 +247,9 @@ class Tuning(Tabular):
             Sheet(title, [_without(row, "kind") for row in rows if row["kind"] == kind], bars)
             for kind, title in kinds.items()
         ]
-        return [*sheets, Sheet("Notes", [{"note": each} for each in self.notes])] if self.notes else sheets
+        # Why the figures may be incomplete comes before what is good to know.
+        notes = [{"note": each} for each in (*self.reasons, *self.notes)]
+        return [*sheets, Sheet("Notes", notes)] if notes else sheets
 
 
 def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -315,14 +323,16 @@ def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np
     distance[~(known[edited.origins] & known[count:])] = 65
     places = np.flatnonzero(known[:count])
     distances: list[NDArray[Any]] = [np.empty(0, np.int64)]
+    lefts: list[NDArray[Any]] = [np.empty(0, np.int64)]
     similarities: list[NDArray[Any]] = [np.empty(0, np.float64)]
     for pairs in near_pairs(values[places], max(DISTANCES)):
         jaccard, _ = compare_pairs(edited.originals, places[pairs.left], places[pairs.right])
         distances.append(pairs.distance.astype(np.int64))
+        lefts.append(places[pairs.left])
         similarities.append(jaccard)
     apart, similarity = np.concatenate(distances), np.concatenate(similarities)
     counts = np.bincount(apart[similarity < _RELATED], minlength=max(DISTANCES) + 1)
     # Each pair of the sample counts for two lookups; each lookup compares with count - 1 others.
     share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
     unrelated = {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
-    return distance, unrelated, RealPairs(apart, similarity, np.ones(apart.size))
+    return distance, unrelated, RealPairs(apart, similarity, np.ones(apart.size), np.concatenate(lefts))

@@ -7,21 +7,30 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
 
-__all__ = ["LONGEST_LINE", "FilePath", "bad_line", "read_lines", "refuse_pipe", "sync_file", "sync_folder", "to_line"]
-
-FilePath = str | os.PathLike[str]
+__all__ = [
+    "LONGEST_LINE",
+    "FilePath",
+    "bad_line",
+    "read_lines",
+    "refuse_pipe",
+    "sync_file",
+    "sync_folder",
+    "to_line",
+    "write_whole",
+]
 
 # A server takes no document above 100 MB; its text may need escapes.
 LONGEST_LINE = 256 * 1024 * 1024
 
 
-def sync_file(file: IO[bytes]) -> None:
+def sync_file(file: IO[Any]) -> None:
     """
     Return when everything that was written to *file* is on the disk.
     """
@@ -40,6 +49,20 @@ def sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_whole(path: Path, pieces: Iterable[str]) -> None:
+    """
+    Write the text file *path*, of which nobody ever sees a part: it gets its name when all is on the disk.
+    """
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(pieces)
+            sync_file(file)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def refuse_pipe(path: Path) -> None:

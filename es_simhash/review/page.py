@@ -18,8 +18,9 @@ from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from es_simhash.quality.worddiff import Change, Segment, WordDiff
+from es_simhash.quality.worddiff import WordDiff
 from es_simhash.review.differences import FieldPair, compare_fields
+from es_simhash.review.excerpts import excerpt
 from es_simhash.review.summary import Band, Summary, band_of
 from es_simhash.review.tables import band_name, facts, percent_similar, tables
 from es_simhash.tables.markup import Html, element, join, user_text
@@ -280,7 +281,7 @@ def _difference(pair: FieldPair) -> Html:
     return element(
         "div",
         element("h5", name, " differs"),
-        *(_excerpt(excerpt) for excerpt in diff.excerpts),
+        *(excerpt(each) for each in diff.excerpts),
         element("p", notes, class_="quiet") if notes else "",
         class_="diff",
     )
@@ -293,14 +294,6 @@ def _notes(diff: WordDiff, *, is_cut: bool) -> str:
     if diff.is_cut or is_cut:
         notes.append("the texts are long: only their beginnings were compared here")
     return "; ".join(notes)
-
-
-def _excerpt(excerpt: Iterable[Segment]) -> Html:
-    marks = {Change.REMOVED: "del", Change.ADDED: "ins"}
-    parts = [
-        element(marks[part.change], part.text) if part.change in marks else part.text for part in excerpt if part.text
-    ]
-    return element("blockquote", *parts, dir="auto")
 
 
 def _whole_texts(pairs: list[FieldPair], longest: int) -> Html:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from es_simhash.removal.guards import Guards
     from es_simhash.removal.records import PlannedRemoval
 
-__all__ = ["BANDS", "Band", "Share", "Summary", "band_of", "summarize"]
+__all__ = ["BANDS", "Band", "Portion", "Summary", "band_of", "summarize"]
 
 BANDS = 20
 """
@@ -45,7 +45,7 @@ def band_of(similarity: float | None) -> Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Portion:
     """
     How many documents would go, of how many.
 
@@ -100,9 +100,9 @@ class Summary:
             The smallest similarity; ``None`` where no texts were compared.
     """
 
-    total: Share
-    indices: tuple[Share, ...]
-    fields: Mapping[str, tuple[Share, ...]]
+    total: Portion
+    indices: tuple[Portion, ...]
+    fields: Mapping[str, tuple[Portion, ...]]
     bands: Mapping[Band, int]
     groups: tuple[tuple[str, str, int], ...]
     canonicals: int
@@ -151,7 +151,7 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
         name: _shares(counts, protected if name == guards.protect else {}) for name, counts in values.counted(total)
     }
     return Summary(
-        Share(None, total, guards.documents or None),
+        Portion(None, total, guards.documents or None),
         _shares(indices, {}),
         fields,
         dict(sorted(bands.items(), key=lambda item: -1.0 if item[0] is None else item[0])),
@@ -190,5 +190,5 @@ class _Values:
         return sorted(fits, key=lambda item: (item[0] != self._protect, item[0]))
 
 
-def _shares(counts: Counter[Any], documents: Mapping[str, int]) -> tuple[Share, ...]:
-    return tuple(Share(name, number, documents.get(name)) for name, number in counts.most_common(MOST_VALUES))
+def _shares(counts: Counter[Any], documents: Mapping[str, int]) -> tuple[Portion, ...]:
+    return tuple(Portion(name, number, documents.get(name)) for name, number in counts.most_common(MOST_VALUES))

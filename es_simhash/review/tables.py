@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from es_simhash.review.summary import BANDS, MOST_VALUES, Band, Share, Summary, band_of
+from es_simhash.review.summary import BANDS, MOST_VALUES, Band, Portion, Summary, band_of
 from es_simhash.tables.markup import Child, Html, bar, element, user_text
 
 __all__ = ["band_name", "facts", "percent", "percent_similar", "tables"]
@@ -102,7 +102,7 @@ def tables(summary: Summary, said: Mapping[str, str]) -> Html:
     )
 
 
-def _shares(title: str, name: str, shares: Sequence[Share], total: int) -> Html:
+def _shares(title: str, name: str, shares: Sequence[Portion], total: int) -> Html:
     is_known = any(each.documents is not None for each in shares)
     rows = []
     for each in shares:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from es_simhash.quality.worddiff import Change, Segment
 from es_simhash.review.differences import FieldPair, compare_fields
-from es_simhash.review.summary import Share, Summary
+from es_simhash.review.summary import Portion, Summary
 from es_simhash.review.tables import band_name, percent, percent_similar
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
     yield from _table("what stays for most removals", largest)
 
 
-def _row(share: Share) -> tuple[str, str]:
+def _row(share: Portion) -> tuple[str, str]:
     of = "" if share.documents is None else f" of {share.documents:,} ({percent(share.share)})"
     return share.name if share.name is not None else "(none)", f"{share.removals:,}{of}"
 

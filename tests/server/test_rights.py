@@ -38,6 +38,7 @@ USES = {
     "tune": ("grouped", "tune INDEX"),
     "groups": ("grouped", "groups INDEX"),
     "stats": ("grouped", "stats INDEX"),
+    "report": ("grouped", "report INDEX --out REPORT"),
     "pairs": ("grouped", "pairs INDEX"),
     "dedupe": ("grouped", "dedupe INDEX"),
     "dedupe --yes": ("grouped", "dedupe INDEX --yes"),
@@ -123,6 +124,7 @@ def run(secured, index, monkeypatch, tmp_path):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
     words |= {"PLAN": str(tmp_path / "plan.jsonl"), "ARCHIVE": str(tmp_path / "removed.jsonl.gz")}
+    words |= {"REPORT": str(tmp_path / "report.html")}
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
 

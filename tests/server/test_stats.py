@@ -164,3 +164,40 @@ def test_the_command(run, filled):
     assert f"{len(documents):,} documents, scheme {get_scheme(DEFAULT_SCHEME)}" in shown
     assert "agency 3" in shown
     assert "2026-01-02" in shown
+
+
+def test_a_report(filled, simhash):
+    """The numbers of stats, the groups that are large or strange, and no estimate where texts are not those of it."""
+    alias, documents = filled
+    found = simhash.report(alias, sample=20, **FIELDS)
+    assert counted(found.stats.to_dict()) == expected(documents)
+    largest = max(found.groups, key=lambda each: each.documents)
+    assert largest.documents == found.stats.largest
+    reasons = {why.reason for group in found.groups for why in group.why}
+    assert reasons == {"largest", "farthest", "sources", "span"}
+    shown = {each.id: each for group in found.groups for each in (group.canonical, *group.members) if each}
+    by_id = {each["_id"]: each for each in documents}
+    for id_, member in shown.items():
+        assert member.text == by_id[id_].get("body")
+        assert member.source == by_id[id_].get("agency", "")
+        assert by_id[id_].get("published", "")[:10] == member.time[:10]
+        assert member.distance == by_id[id_]["simhash"].get("distance", 0)
+    assert [each.sampled for each in found.presets] == [180] * 3
+    # The planted fingerprints are not those of the texts.
+    assert "stale" in {each.topic for each in found.diagnosis.findings}
+    json.dumps(found.to_dict())
+
+
+def test_the_command_of_the_report(run, index, sync_client, tmp_path):
+    """An index without anything makes a page; a file that must stay is not replaced."""
+    pytest.importorskip("vl_convert")
+    SimHashClient(sync_client).create_index(index, text_field="body")
+    page = tmp_path / "report.html"
+    result = run("report", index, "--out", page, "--language", "zh", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["stats"]["documents"] == 0
+    assert page.read_text(encoding="utf-8").startswith('<!DOCTYPE html>\n<html lang="zh">')
+    archive = tmp_path / "removed.jsonl.gz"
+    archive.write_bytes(b"\x1f\x8b")
+    assert run("report", index, "--out", archive).exit_code == 1
+    assert archive.read_bytes() == b"\x1f\x8b"

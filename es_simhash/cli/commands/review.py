@@ -11,6 +11,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.output import note, print_json, print_line
+from es_simhash.removal.files import write_whole
 from es_simhash.removal.outputs import refuse_output
 from es_simhash.review.review import Review
 
@@ -44,7 +45,7 @@ def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
     review = Review(plan)
     if html is not None:
         refuse_output(html, inputs=[plan], kind="page")
-        _write(review, Path(html))
+        write_whole(Path(html), review.html())
         if not as_json:
             print_line(f"{review.summary.total.removals:,} removals are shown in {html}: open it in a browser")
     if as_json:
@@ -55,14 +56,3 @@ def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
         if (rest := review.summary.total.removals - limit) > 0:
             note(f"{rest:,} more removals: raise --limit, or write a page with --html FILE")
     return 0
-
-
-def _write(review: Review, path: Path) -> None:
-    # A page that is not whole must not look like one.
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        with beside.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(review.html())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

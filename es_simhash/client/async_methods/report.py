@@ -1,6 +1,6 @@
 # Generated from sync_methods/report.py by tools/generate_async_client.py: change that file, then run `make client`.
 """
-Methods that give the numbers of an index.
+Methods that give the numbers of an index, and a report about it.
 
 A flow is imported when its method is first called, so that a program that only looks up does not load the others.
 """
@@ -14,12 +14,13 @@ from es_simhash.flows.context import Index
 
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Stats
+    from es_simhash.report.data import IndexReport
 
 __all__ = ["AsyncReportMethods"]
 
 
 class AsyncReportMethods(AsyncBase):
-    """The numbers of an index."""
+    """The numbers of an index, and a report about it."""
 
     async def stats(
         self,
@@ -57,3 +58,47 @@ class AsyncReportMethods(AsyncBase):
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
         return await self._run(read_stats(self._context, index, options))
+
+    async def report(
+        self,
+        index: Index,
+        *,
+        time_field: str | None = None,
+        source_field: str | None = None,
+        text_field: str | None = None,
+        sample: int = 1_000,
+        seed: int = 0,
+    ) -> IndexReport:
+        """
+        Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
+
+        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ, an
+        estimate of what each preset would remove, and the health of the fingerprints.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            time_field:
+                Date field of the documents.
+            source_field:
+                Keyword field that says where a document comes from.
+            text_field:
+                Field whose text is shown; by default those that the index records.
+            sample:
+                Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
+                200 others.
+            seed:
+                Chooses the samples.
+
+        Raises:
+            MappingError: If the index lacks our fields, or its grouping is being changed.
+            InvalidInputError: If a field is not mapped, or cannot be counted.
+            IncompleteSearchError: If some documents could not be read.
+        """
+        from es_simhash import __version__
+        from es_simhash.flows.upkeep.report import ReportOptions, read_report
+
+        options = ReportOptions(
+            time_field=time_field, source_field=source_field, text_field=text_field, sample=sample, seed=seed
+        )
+        return await self._run(read_report(self._context, index, options, version=__version__))

@@ -12,7 +12,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
+from es_simhash.flows.lookup.fetch import fetch_hits
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.transfer.retry import Patience, retry
 from es_simhash.flows.transfer.texts import read_hit
@@ -80,12 +80,11 @@ def fetch_contents(
     grouping: Grouping,
     text_fields: TextFields,
     patience: Patience,
-    page: int = FETCH,
 ) -> Flow[dict[Key, Content]]:
     """
     Return what each document *wanted* is compared by; without those that are not there any more.
 
-    Cost: one search for every *page* of them. It is repeated while the server is busy or shards do not answer.
+    Cost: one search for every 500 of them. It is repeated while the server is busy or shards do not answer.
     """
     found: dict[Key, Content] = {}
 
@@ -99,7 +98,6 @@ def fetch_contents(
             take,
             text_fields=text_fields.all if grouping.similarity is not None else (),
             docvalue_fields=docvalue_fields_of(grouping),
-            page=page,
         ),
         is_done=lambda missing: not any(missing.values()),
         patience=patience,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import MappingError
 from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import fetch_texts
-from es_simhash.flows.protocol import Compute, Emit, Flow
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.buckets import BucketReader, aggregate
@@ -23,6 +23,7 @@ from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, Verified
 from es_simhash.index.keys import Key
+from es_simhash.index.meta import require_text_fields
 from es_simhash.index.presets import Preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
@@ -136,10 +137,15 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
             every += part
         every.sort(key=lambda each: -each[1])
         for begin in range(0, len(every), BUCKETS):
-            yield from reader.emit([name for name, _ in every[begin : begin + BUCKETS]])
+            part = every[begin : begin + BUCKETS]
+            yield from reader.emit([name for name, _ in part])
+            yield Tell(Progress(begin + len(part), len(every), "reading groups"))
     else:
+        done = 0
         while part := (yield from names.read()):
             yield from reader.emit([name for name, _ in part])
+            done += len(part)
+            yield Tell(Progress(done, None, "reading groups"))
     now = yield from _read_grouping(context, index, options)
     if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")
@@ -152,13 +158,9 @@ def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flo
     refuse_regrouping(resolved.each)
     if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
         raise MappingError("the index was never grouped: ingest with on_duplicate, or run reconcile, first")
-    unknown = [name for name, own in resolved.each.items() if not own.text_fields]
-    if options.limits().similarity is not None and (unknown or not resolved.each):
-        raise InvalidInputError(
-            f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, so "
-            "texts cannot be compared: record it (put_mapping, or es-simhash create --existing --text-field), or leave "
-            "verify and preset out"
-        )
+    if options.limits().similarity is not None:
+        own_fields = {name: own.text_fields for name, own in resolved.each.items()}
+        require_text_fields(own_fields, "texts cannot be compared", "leave verify and preset out")
     return resolved
 
 

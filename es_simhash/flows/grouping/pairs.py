@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, SchemeMismatchError
+from es_simhash.errors import SchemeMismatchError
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.grouping.read import read_all
 from es_simhash.flows.grouping.texts import read_texts
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.resolve import read_index_settings, read_settings_by_index
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.meta import require_text_fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
@@ -134,13 +135,7 @@ def _read_texts(context: Context, index: Index, against: Index | None, table: Ta
     for name in names:
         each = yield from read_settings_by_index(context, name)
         text_fields |= {concrete: own.text_fields for concrete, own in each.items()}
-    unknown = [name for name, fields in text_fields.items() if not fields]
-    if unknown or not text_fields:
-        raise InvalidInputError(
-            f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, so "
-            "texts cannot be compared: record it (put_mapping, or es-simhash create --existing --text-field), or leave "
-            "verify and preset out"
-        )
+    require_text_fields(text_fields, "texts cannot be compared", "leave verify and preset out")
     places = yield Compute(table.with_candidates, (limits.max_distance,))
     return (yield from read_texts(names, table, places.tolist(), text_fields))
 

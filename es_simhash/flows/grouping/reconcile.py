@@ -16,8 +16,8 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
-from es_simhash.flows.grouping.texts import MEMORY_BYTES, read_texts
-from es_simhash.flows.protocol import Compute, Flow, noting
+from es_simhash.flows.grouping.texts import read_texts
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell, noting
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
@@ -105,7 +105,6 @@ def read_groups(
     grouping: Grouping,
     *,
     changed: Mapping[str, Any] | None = None,
-    memory_bytes: int = MEMORY_BYTES,
 ) -> Flow[tuple[Table, Groups]]:
     """
     Return the documents of *index*, or those that changes of some may have touched, and their groups.
@@ -123,8 +122,6 @@ def read_groups(
             How they are grouped.
         changed:
             A query for the documents that were changed; ``None`` for all documents.
-        memory_bytes:
-            How much memory the shingles of texts may take before they go to a temporary file.
     """
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
@@ -139,7 +136,7 @@ def read_groups(
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = yield Compute(table.with_candidates)
-        texts = yield from read_texts(index, table, places.tolist(), text_fields, memory_bytes=memory_bytes)
+        texts = yield from read_texts(index, table, places.tolist(), text_fields)
     groups = yield Compute(table.group, (texts,))
     return table, groups
 
@@ -235,6 +232,8 @@ class _Writer:
         for begin in range(0, len(places), self._batch):
             self._at = None if self._orders_by_at else (yield Compute(now))
             yield from self._write(places[begin : begin + self._batch], check)
+            done = min(begin + self._batch, len(places))
+            yield Tell(Progress(done, len(places), "rewriting groups"))
         if self.changed:
             yield from check()  # a batch that was on its way when the grouping was changed is an error, and no success
 

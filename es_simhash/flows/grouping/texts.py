@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH
-from es_simhash.flows.lookup.verify import Texts as FoundTexts, fetch_texts
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.lookup.verify import FoundTexts, fetch_texts
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.index.similarity import shingle_set
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Texts
     from es_simhash.index.grouping.table import Row, Table
 
-__all__ = ["MEMORY_BYTES", "ShingleStore", "read_texts"]
+__all__ = ["ShingleStore", "read_texts"]
 
 MEMORY_BYTES = 256 * 2**20
 
@@ -100,9 +100,6 @@ def read_texts(
     table: Table,
     places: Sequence[int],
     text_fields: Mapping[str, Sequence[str]],
-    *,
-    memory_bytes: int = MEMORY_BYTES,
-    page: int = FETCH,
 ) -> Flow[Texts]:
     """
     Return the present texts of the documents at *places* of *table*.
@@ -118,10 +115,6 @@ def read_texts(
             Those whose texts are wanted.
         text_fields:
             Fields of the text, by name of the index.
-        memory_bytes:
-            How much memory the shingles may take before they go to a temporary file.
-        page:
-            Texts read at once.
 
     Raises:
         IncompleteSearchError: If shards did not answer.
@@ -130,19 +123,20 @@ def read_texts(
 
     from es_simhash.index.grouping.groups import Texts  # noqa: PLC0415 -- loads numpy
 
-    store = ShingleStore(memory_bytes=memory_bytes)
+    store = ShingleStore()
     numbers = np.full(len(table), -1, np.int64)
     versions = np.full((len(table), 2), -1, np.int64)
-    for begin in range(0, len(places), page):
-        rows = {place: table.row(place) for place in places[begin : begin + page]}
+    for begin in range(0, len(places), FETCH):
+        rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
         for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
             part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
             keys = [row.key for row in part.values()]
-            found = yield from fetch_texts(index, keys, fields, page=page, versions=True)
+            found = yield from fetch_texts(index, keys, fields, versions=True)
             found.check_read()
             yield Compute(_add, (store, numbers, part, found))
             for place, row in part.items():
                 versions[place] = found.versions.get(row.key, (-1, -1))
+        yield Tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions)
 

@@ -12,13 +12,21 @@ from typing import Any
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_window_refused
+from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import search_texts
 from es_simhash.index.keys import Key, document_key
 
-__all__ = ["FETCH", "fetch_hits"]
+__all__ = ["FETCH", "fetch_hits", "meant_hits"]
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
 FETCH = 500
+
+
+def meant_hits(hits: Hits, routing: str | None) -> Hits:
+    """
+    Return those of *hits*, documents of one id, that the caller means: those with the *routing* value, else all.
+    """
+    return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
 
 
 def fetch_hits(

@@ -13,6 +13,7 @@ from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.flows.confirmation import send_confirmed, with_settings
 from es_simhash.flows.context import Context, Index, check_index
+from es_simhash.flows.lookup.fetch import meant_hits
 from es_simhash.flows.lookup.find import before_verification, read_subject, verify_found
 from es_simhash.flows.lookup.options import Options, check_complete, effective_distance
 from es_simhash.flows.lookup.question import Question
@@ -128,16 +129,11 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
     else:
         gaps = find_gaps(answer)
         if not is_window_refused(gaps):
-            return _meant(answer["hits"]["hits"], routing), gaps
+            return meant_hits(answer["hits"]["hits"], routing), gaps
     hits: list[Mapping[str, Any]] = []
 
     gaps = yield from read_each(index, body, hits.extend, page=COPIES)
-    return _meant(hits, routing), gaps
-
-
-def _meant(hits: Hits, routing: str | None) -> Hits:
-    """Return the documents of one id that the caller means: those with the *routing* value, else all."""
-    return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
+    return meant_hits(hits, routing), gaps
 
 
 def _find_at_once(
@@ -177,7 +173,7 @@ def _find_at_once(
     if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(held_fingerprints(hit, name) for hit in hits):
         return None
     copies = [hit for hit in hits if hit["_id"] == id]
-    itself = _meant(copies, options.routing)
+    itself = meant_hits(copies, options.routing)
     # The filter does not apply to copies that are not meant: the search found them by their id.
     if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
         return None

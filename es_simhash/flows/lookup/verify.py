@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
+from es_simhash.flows.context import Index, index_key
+from es_simhash.flows.lookup.fetch import FETCH, fetch_hits, meant_hits
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.texts import read_hit, search_texts
@@ -26,9 +26,9 @@ from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound, compare
 
 __all__ = [
     "FETCH",
+    "FoundTexts",
     "NoText",
     "TextSource",
-    "Texts",
     "Verification",
     "Verify",
     "fetch_text",
@@ -175,7 +175,7 @@ class NoText:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class FoundTexts:
     """
     The texts of documents, and why others have none.
 
@@ -214,8 +214,8 @@ class Texts:
             raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=reasons)
 
 
-def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
-    found = Texts()
+def _ask(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
+    found = FoundTexts()
     for each in wanted:
         text = source(each)
         if isinstance(text, str):
@@ -231,13 +231,13 @@ def _ask(source: TextSource, wanted: Sequence[NearDup]) -> Texts:
 
 def fetch_texts(
     index: Index, wanted: Sequence[Key], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
-) -> Flow[Texts]:
+) -> Flow[FoundTexts]:
     """
     Return the texts of the documents *wanted*, at most *page* at once, and on request of which *versions* they are.
 
     They are read from ``_source``, or from stored fields where an index keeps no source.
     """
-    found = Texts()
+    found = FoundTexts()
     unanswered = yield from fetch_hits(
         index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
     )
@@ -269,17 +269,16 @@ def fetch_text(
         IncompleteSearchError: If not all shards answered: a copy of the document there may have another text.
     """
     if verification.texts is not None:
-        itself = NearDup(id, index if isinstance(index, str) else ",".join(index), 0, 0, routing=routing)
+        itself = NearDup(id, index_key(index), 0, 0, routing=routing)
         found = yield Compute(_ask, (verification.texts, [itself]))
     else:
         fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
         if not fields:
             raise _no_fields(index)
-        found = Texts()
+        found = FoundTexts()
         answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
         check_whole(find_gaps(answer))
-        hits = answer["hits"]["hits"]
-        for hit in [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits:
+        for hit in meant_hits(answer["hits"]["hits"], routing):
             found.add(hit, fields)
     if len(set(found.texts.values())) != 1:
         reason = next(iter(found.missing.values()), "there is none, or several documents of that id differ on it")
@@ -290,7 +289,7 @@ def fetch_text(
 def _no_fields(index: Index) -> InvalidInputError:
     return InvalidInputError(
         f"index {shorten(index)} does not record its text field: name the text field of the verification, "
-        "or record it with put_mapping"
+        "or record it (put_mapping, or es-simhash create --existing --text-field)"
     )
 
 
@@ -298,7 +297,7 @@ def _no_fields(index: Index) -> InvalidInputError:
 class _Compared:
     """What near-duplicates are compared by: their texts, where those come from, and the bound."""
 
-    found: Texts
+    found: FoundTexts
     settings: IndexSettings
     fields: Sequence[str]
     bound: float

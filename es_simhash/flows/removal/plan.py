@@ -17,7 +17,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
 from es_simhash.flows.resolve import resolve_index
@@ -29,6 +29,7 @@ from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key, document_key
+from es_simhash.index.meta import require_text_fields
 from es_simhash.index.query import check_filter
 from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 from es_simhash.removal.compare import Candidate, Comparer
@@ -132,12 +133,8 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
 
 def _comparer(context: Context, resolved: Resolved, options: PlanOptions, bound: float | None) -> Comparer:
     text_fields = {name: own.text_fields for name, own in resolved.each.items()}
-    unknown = [name for name, fields in text_fields.items() if not fields]
-    if bound is not None and unknown:
-        raise InvalidInputError(
-            f"index {unknown[0]!r} does not record which field has the text, so texts cannot be compared: record it "
-            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
-        )
+    if bound is not None:
+        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     shown = (*options.show, *([options.protect] if options.protect else ()))
     return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars)
@@ -167,6 +164,7 @@ class _Planning:
         places = yield Compute(_by_canonical, (groups,))
         for begin in range(0, len(places), BATCH):
             yield from self._add(list(_candidates(groups, places[begin : begin + BATCH])))
+            yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
 
     def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
         """Return how many of the lines *order* have each value of the protected field."""

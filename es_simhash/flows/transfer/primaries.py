@@ -2,7 +2,7 @@
 Reading from primary shards, where replicas may lag behind a refresh: segment replication of OpenSearch.
 
 There a refresh makes writes visible on primaries, and replicas follow some time later. A flow that has to see what was
-just written goes through :func:`read_primaries`. Which documents it reads is not decided here.
+just written is decorated with :func:`reads_primaries`. Which documents it reads is not decided here.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields
-from es_simhash.flows.context import Context, Index, check_index
+from es_simhash.flows.context import Context, Index, check_index, index_key
 from es_simhash.flows.lookup.index_stats import index_stats
 from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
@@ -47,7 +47,7 @@ def diagnose(
     check_seed(seed)
     given = check_fields("text_field", text_field, may_lack=True)
     name = check_index(index)
-    shown = name if isinstance(name, str) else ",".join(name)
+    shown = index_key(name)
     checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)

@@ -108,4 +108,4 @@ def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str
     right = np.array([places[each.near_dup.key] for each in pairs], np.int64)
     similarity, _ = compare_pairs([*texts, *others.values()], left, right)
     distance = np.array([each.near_dup.distance for each in pairs], np.int64)
-    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64))
+    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64), left)

@@ -23,7 +23,7 @@ from es_simhash.flows.transfer.buckets import BucketReader, aggregate
 from es_simhash.flows.transfer.texts import search_texts
 from es_simhash.flows.upkeep.group_sizes import count_groups
 from es_simhash.flows.upkeep.time_counts import count_over_time
-from es_simhash.index.documents import read_text
+from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.query import check_filter
@@ -206,14 +206,7 @@ def _read_canonicals(index: Index, fields: Fields, groups: GroupCounts, text_fie
     check_whole(find_gaps(answer))
     texts: dict[str, str] = {}
     for hit in answer["hits"]["hits"]:
-        text = _text(hit, text_field)
+        text = text_or_none(hit, [text_field])
         if text is not None:
             texts.setdefault(hit["fields"][fields.group][0], " ".join(text[: 2 * LONGEST_TEXT].split())[:LONGEST_TEXT])
     return replace(groups, largest=tuple(replace(each, text=texts.get(each.id)) for each in groups.largest))
-
-
-def _text(hit: Mapping[str, Any], field: str) -> str | None:
-    try:
-        return read_text(hit.get("_source") or hit.get("fields") or {}, [field])
-    except InvalidInputError:
-        return None

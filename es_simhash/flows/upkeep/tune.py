@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.flows.context import Context, Index, check_index
+from es_simhash.flows.context import Context, Index, check_index, index_key
 from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.real_pairs import LOOKUPS, read_real_pairs
 from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.hashing import Scheme, get_scheme
-from es_simhash.index.documents import read_text
+from es_simhash.index.documents import text_or_none
 from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
@@ -73,8 +73,9 @@ def tune(
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
-    sampled = [(document_key(hit), text) for hit in hits if (text := _text(hit, fields))]
+    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     texts = [text for _, text in sampled]
+    yield Tell(Progress(len(texts), sample, "sampling texts"))
     if not texts:
         raise InvalidInputError(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
@@ -83,12 +84,10 @@ def tune(
     documents, uncounted = yield from count_documents(index, query)
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     documents = max(documents, len(texts))
-    stats = IndexStats(max(1, documents))
-    if settings is not None:
-        stats = (yield from index_stats(context, index)) or stats
-        stats = replace(stats, documents=max(documents, stats.documents))
-    notes = list(sentences([*gaps, *uncounted]))
-    if len(texts) < sample:
+    stats = yield from _read_stats(context, index, documents, is_ours=settings is not None)
+    reasons = sentences([*gaps, *uncounted])
+    notes: list[str] = []
+    if len(texts) < sample and not reasons:
         notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
     real: RealPairs | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
@@ -104,9 +103,18 @@ def tune(
         if len(texts) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
-    shown = name if isinstance(name, str) else ",".join(name)
-    found: Tuning = yield Compute(_measure, (shown, documents, texts, chosen, stats, notes, seed, pairs_of))
-    return found
+    yield Tell(Progress(0, len(chosen), "measuring schemes"))
+    found: Tuning = yield Compute(_measure, (index_key(name), documents, texts, chosen, stats, notes, seed, pairs_of))
+    yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
+    return replace(found, reasons=tuple(reasons))
+
+
+def _read_stats(context: Context, index: Index, documents: int, *, is_ours: bool) -> Flow[IndexStats]:
+    """Return size and skew of an index with so many *documents*; without our fields, as if it had random ones."""
+    found = (yield from index_stats(context, index)) if is_ours else None
+    if found is None:
+        return IndexStats(max(1, documents))
+    return replace(found, documents=max(documents, found.documents))
 
 
 def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
@@ -114,13 +122,6 @@ def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
     try:
         return (yield from read_index_settings(context, index))
     except MappingError:
-        return None
-
-
-def _text(hit: Any, fields: Sequence[str]) -> str | None:
-    try:
-        return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
-    except InvalidInputError:
         return None
 
 

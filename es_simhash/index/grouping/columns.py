@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.nodes import MISSING
 from es_simhash.index.grouping.order import OrderKey
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.meta import require_text_fields
 
 __all__ = ["ColumnReader", "Columns"]
 
@@ -59,7 +59,7 @@ class ColumnReader:
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
         if self._measures_texts:
-            self._check_text_fields()
+            require_text_fields(text_fields, "the longest text is not known")
 
     @property
     def names(self) -> list[str]:
@@ -74,15 +74,6 @@ class ColumnReader:
     @property
     def _measures_texts(self) -> bool:
         return any(key.kind == "longest" for key in self._keys)
-
-    def _check_text_fields(self) -> None:
-        unknown = [name for name, fields in self._text_fields.items() if not fields]
-        if unknown or not self._text_fields:
-            raise InvalidInputError(
-                f"{'index ' + repr(unknown[0]) if unknown else 'the index'} does not record which field has the text, "
-                "so the longest text is not known: record it (put_mapping, or es-simhash create --existing "
-                "--text-field)"
-            )
 
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""

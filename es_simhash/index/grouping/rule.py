@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import get_scheme
 from es_simhash.index.grouping.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
 from es_simhash.index.grouping.within import Within, parse_within
-from es_simhash.index.meta import IndexSettings
+from es_simhash.index.meta import IndexSettings, no_text_field
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
@@ -282,8 +282,5 @@ def choose_grouping(
                 "with reconcile(regroup=True), or group by another rule under a second prefix"
             )
     if chosen.similarity is not None and not has_texts:
-        raise InvalidInputError(
-            "the index does not record which field has the text, so texts cannot be compared: record it "
-            "(put_mapping, or es-simhash create --existing --text-field), or compare none (verify=False, --no-verify)"
-        )
+        raise no_text_field("texts cannot be compared", "compare none (verify=False, --no-verify)")
     return chosen

@@ -1,0 +1,82 @@
+"""
+How long ``stats`` and ``report`` take, and how much memory, by the number of documents.
+
+    python bench/report.py --product opensearch --documents 1000000
+
+Fills an index as ``dashboards.py`` does: half of the documents are canonicals, and the sizes of groups fall off as one
+over their rank. Each operation runs in a process of its own. Prints JSON: seconds, the time divided by that of one
+search that counts all documents in the same run, and the most memory that the process held, in megabytes, beside that
+of a process that only connects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import time
+from typing import Any
+
+from dashboards import INDEX, fill
+from vectors import connect
+
+from es_simhash import SimHashClient
+from es_simhash.servers import embedded_server
+
+FIELDS = {"time_field": "published", "source_field": "source", "text_field": "body"}
+
+
+def measure(product: str, url: str, operation: str) -> dict[str, Any]:
+    """Return seconds and megabytes of one operation, in this process."""
+    client = _client(product, url)
+    simhash = SimHashClient(client)
+    more: dict[str, Any] = {}
+    began = time.perf_counter()
+    if operation == "count":
+        client.search(
+            index=INDEX, body={"size": 0, "aggs": {"all": {"filter": {"match_all": {}}}}}, request_cache=False
+        )
+    elif operation == "stats":
+        found = simhash.stats(INDEX, **FIELDS)
+        more = {"groups": found.groups.number, "duplicates": found.duplicates}
+    else:
+        page = simhash.report(INDEX, **FIELDS).html()
+        more = {"page_kilobytes": round(len(page.encode()) / 1000)}
+    seconds = time.perf_counter() - began
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": round(seconds, 2), "megabytes": round(megabytes), **more}
+
+
+def _client(product: str, url: str) -> Any:
+    if product == "opensearch":
+        from opensearchpy import OpenSearch
+
+        return OpenSearch([url], timeout=600)
+    from elasticsearch import Elasticsearch
+
+    return Elasticsearch([url], request_timeout=600)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    arguments = parser.parse_args()
+    found: dict[str, Any] = {}
+    with embedded_server(arguments.product, heap="1g") as server:
+        client = connect(server)
+        fill(client, arguments.documents)
+        client.close()
+        for operation in ("count", "stats", "report"):
+            # A new process each: what one has held says nothing of another.
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                found[operation] = pool.apply(measure, (arguments.product, server.url, operation))
+    for each in found.values():
+        each["ratio"] = round(each["seconds"] / max(found["count"]["seconds"], 0.01), 1)
+    print(json.dumps({"product": arguments.product, "documents": arguments.documents, **found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

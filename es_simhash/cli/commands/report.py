@@ -1,0 +1,80 @@
+"""
+``es-simhash report``: a page about the near-duplicates of an index.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import print_json, print_line
+from es_simhash.removal.outputs import refuse_output
+from es_simhash.report.draw import require_drawing
+from es_simhash.report.words import LANGUAGES
+
+EXAMPLES = [
+    "es-simhash report news --out report.html",
+    "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
+    "es-simhash report news --language zh --out report.html",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("index")
+@click.option("--out", type=click.Path(dir_okay=False, writable=True), required=True, help="File to write the page to.")
+@options.time_field
+@options.source_field
+@click.option(
+    "-t",
+    "--text-field",
+    metavar="FIELD",
+    help="Field whose text is shown. Default: the fields that the index records.",
+)
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the page.")
+@options.sample(1_000)
+@options.target
+@options.as_json
+def command(
+    index: str,
+    out: str,
+    time_field: str | None,
+    source_field: str | None,
+    text_field: str | None,
+    language: str,
+    sample: int,
+    seed: int,
+    target: Target,
+    *,
+    as_json: bool,
+) -> None:
+    """
+    Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
+
+    It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest and
+    the strangest groups with the words that differ; what the presets would remove, estimated from a sample; the health
+    of the fingerprints; and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to
+    the index. With --json its numbers are printed too.
+    """
+    refuse_output(out, inputs=[], kind="page")
+    require_drawing()
+    with connect(target, index) as connection:
+        report = connection.simhash.report(
+            index, time_field=time_field, source_field=source_field, text_field=text_field, sample=sample, seed=seed
+        )
+    # A page that is not whole must not look like one.
+    path = Path(out)
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_text(report.html(language=language), encoding="utf-8", errors="backslashreplace")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    if as_json:
+        print_json(report.to_dict(), indent=2)
+    else:
+        print_line(f"the report is in {out}: open it in a browser")

@@ -1,0 +1,122 @@
+"""
+Reads what a report about an index says: its numbers, its health, some of its groups, and a sample for the presets.
+
+Nothing is written, and no page is made here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.resolve import read_index_settings
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.upkeep.doctor import diagnose
+from es_simhash.flows.upkeep.real_pairs import LOOKUPS, read_real_pairs
+from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.flows.upkeep.shown_groups import read_shown_groups
+from es_simhash.flows.upkeep.stats import StatsOptions, read_stats
+from es_simhash.hashing import get_scheme
+from es_simhash.index.documents import text_or_none
+from es_simhash.index.fields import Fields
+from es_simhash.index.keys import document_key
+from es_simhash.index.meta import IndexSettings
+from es_simhash.index.presets import PRESETS
+from es_simhash.quality.removal_sample import PresetSample, sample_presets
+from es_simhash.report.data import IndexReport
+
+__all__ = ["ReportOptions", "read_report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """
+    What a report says, and from which samples: the keyword arguments of the client's method.
+
+    Attributes:
+        time_field:
+            Date field of the documents.
+        source_field:
+            Keyword field that says where a document comes from.
+        text_field:
+            Field whose text is shown; by default those that the index records.
+        sample:
+            Documents whose fingerprints are examined, 1 to 10,000.
+        seed:
+            Chooses the samples.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    time_field: str | None = None
+    source_field: str | None = None
+    text_field: str | None = None
+    sample: int = 1_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_sample(self.sample)
+        self.counted()
+
+    def counted(self) -> StatsOptions:
+        """Return the options of the numbers."""
+        return StatsOptions(time_field=self.time_field, source_field=self.source_field, text_field=self.text_field)
+
+
+def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
+    """
+    Return the report about *index*.
+
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
+    for each of up to 200 documents.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What to report on.
+        options:
+            What is reported.
+        version:
+            Version of this library.
+    """
+    at = now()
+    stats = yield from read_stats(context, index, options.counted())
+    diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
+    settings = yield from read_index_settings(context, index)
+    texts = (options.text_field,) if options.text_field else settings.text_fields
+    groups = yield from read_shown_groups(
+        index, Fields(context.prefix), stats, texts, source_field=options.source_field, time_field=options.time_field
+    )
+    presets = yield from _sample_presets(context, index, settings, options.seed)
+    return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed)
+
+
+def _sample_presets(
+    context: Context, index: Index, settings: IndexSettings, seed: int
+) -> Flow[tuple[PresetSample, ...]]:
+    """Return what the presets would remove; empty where they are for another scheme, or no text is known."""
+    fields = settings.text_fields
+    if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
+        return ()
+    query = {"exists": {"field": Fields(context.prefix).fingerprint}}
+    hits, gaps = yield from sample_documents(index, LOOKUPS, query=query, text_fields=fields, seed=seed)
+    check_whole(gaps)
+    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
+    if not sampled:
+        return ()
+    pairs = yield from read_real_pairs(
+        context,
+        index,
+        sampled,
+        scheme=settings.scheme,
+        text_fields=fields,
+        max_distance=max(each.max_distance for each in PRESETS.values()),
+        seed=seed,
+    )
+    found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, len(sampled), seed=seed))
+    return found

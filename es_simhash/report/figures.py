@@ -1,0 +1,201 @@
+"""
+The charts of a report, each with a heading and its numbers as a table. The drawings are those of the dashboards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from es_simhash.dashboards import charts
+from es_simhash.dashboards.chart_words import ChartWords
+from es_simhash.dashboards.rows import Rows, given, size_rows
+from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
+from es_simhash.report.draw import draw
+from es_simhash.report.speech import Speech
+from es_simhash.tables.markup import Child, Html, element, shown
+
+__all__ = ["figures", "table"]
+
+# Widths, in pixels, of the drawings for a wide and for a narrow page: letters keep their size.
+_WIDTHS = {"wide": 560, "narrow": 330}
+_HEIGHT = 260
+_SOURCES = 12
+_LONGEST_NAME = 60
+_LENGTHS = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Chart = Callable[[Rows, ChartWords], dict[str, Any]]
+
+
+def figures(stats: Stats, say: Speech) -> Iterator[Html]:
+    """
+    Yield the charts that *stats* have numbers for.
+    """
+    if stats.time is not None and stats.time.parts:
+        yield _over_time(stats.time, say)
+    if stats.sources is not None and stats.sources.parts:
+        yield _by_source(stats.sources, say)
+    if stats.groups.sizes:
+        rows = size_rows(stats.groups.sizes)
+        cells = [[f"{size:,}", f"{number:,}"] for size, number in stats.groups.sizes.items()]
+        numbers = table(say("sizes"), [say("size"), say("number_of_groups")], cells)
+        yield _figure(say, "sizes", charts.sizes_chart, rows, say.charts.by_size, numbers)
+    if stats.distances:
+        values = [{"distance": bits, "documents": number} for bits, number in stats.distances.items()]
+        cells = [[f"{bits}", f"{number:,}"] for bits, number in stats.distances.items()]
+        numbers = table(say("distances"), [say("distance"), say("duplicates")], cells)
+        yield _figure(say, "distances", charts.distances_chart, values, say.charts.by_distance, numbers)
+
+
+def table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[Child]], *, names: int = 1, class_: str | None = None
+) -> Html:
+    """
+    Return a table.
+
+    Args:
+        title:
+            Its caption.
+        head:
+            Names of the columns.
+        rows:
+            The cells; the first of a row is its heading.
+        names:
+            How many columns at the beginning are words; the others are numbers.
+        class_:
+            Class of the table.
+    """
+    kinds = [None if place < names else "number" for place in range(len(head))]
+    cells = [element("th", each, scope="col", class_=kind) for each, kind in zip(head, kinds, strict=True)]
+    body = [
+        element(
+            "tr",
+            element("th", row[0], scope="row", class_=kinds[0]),
+            *(element("td", each, class_=kind) for each, kind in zip(row[1:], kinds[1:], strict=True)),
+        )
+        for row in rows
+    ]
+    return element(
+        "table",
+        element("caption", title),
+        element("thead", element("tr", *cells)),
+        element("tbody", *body),
+        class_=class_,
+    )
+
+
+def _figure(
+    say: Speech,
+    key: str,
+    chart: Chart,
+    values: Sequence[Mapping[str, Any]],
+    description: str,
+    numbers: Html,
+    *,
+    height: int = _HEIGHT,
+    note: str = "",
+) -> Html:
+    title = say(key)
+    drawn = [
+        element(
+            "div",
+            draw(
+                lambda: chart(given(values), say.charts),
+                width=width,
+                height=height,
+                title=title,
+                description=description,
+                locale=say.locale,
+            ),
+            class_=name,
+        )
+        for name, width in _WIDTHS.items()
+    ]
+    return element(
+        "figure",
+        element("figcaption", element("h3", title), element("p", description, class_="quiet")),
+        *drawn,
+        element("p", note, class_="quiet") if note else "",
+        element("details", element("summary", say("data")), element("div", numbers, class_="scroll", tabindex="0")),
+    )
+
+
+def _over_time(time: TimeCounts, say: Speech) -> Html:
+    values = [
+        {"time": start, "until": _end(start, time.interval), **each.to_dict()} for start, each in time.parts.items()
+    ]
+    counts = {utc_text(start).removesuffix("T00:00:00Z"): each for start, each in time.parts.items()}
+    outside = {"earlier": time.earlier, "later": time.later, "no_value": time.without}
+    counts |= {say(name): each for name, each in outside.items() if each.documents}
+    last = utc_text(max(_end(start, time.interval) for start in time.parts) - 1)
+    first = utc_text(min(time.parts))
+    note = say("span", first=first[:10], last=last[:10], interval=say(time.interval))
+    if any(each.documents for each in outside.values()):
+        note += " " + say(
+            "outside",
+            earlier=time.earlier.documents,
+            later=time.later.documents,
+            without=time.without.documents,
+        )
+    numbers = _counts(say, "over_time", say("from"), counts)
+    return _figure(say, "over_time", charts.over_time_chart, values, say.charts.over_time, numbers, note=note)
+
+
+def _end(start: int, interval: str) -> int:
+    """Return where the interval ends that begins at *start*, both in milliseconds since 1970."""
+    try:
+        begin = _EPOCH + timedelta(milliseconds=start)
+        if interval in _LENGTHS:
+            end = begin + _LENGTHS[interval]
+        else:
+            months = begin.year * 12 + begin.month - 1 + _MONTHS[interval]
+            end = begin.replace(year=months // 12, month=months % 12 + 1)
+    except (OverflowError, ValueError):
+        # A year that Python's calendar does not have.
+        return start + 365 * 86_400_000
+    return (end - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _by_source(sources: SourceCounts, say: Speech) -> Html:
+    most = list(sources.parts.items())[:_SOURCES]
+    names = _names([name for name, _ in most])
+    values = [{"source": name, **each.to_dict()} for name, (_, each) in zip(names, most, strict=True)]
+    counts = {shown(name): each for name, each in sources.parts.items()}
+    if rest := sources.number - len(sources.parts):
+        counts[say("other_sources", number=rest)] = sources.others
+    if sources.without.documents:
+        counts[say("no_value")] = sources.without
+    note = ""
+    if sources.number > len(most):
+        note = say("other_sources_note", shown=len(most), number=sources.number)
+    numbers = _counts(say, "by_source", say("source"), counts)
+    height = 60 + 26 * len(most)
+    return _figure(
+        say, "by_source", charts.sources_chart, values, say.charts.by_source, numbers, height=height, note=note
+    )
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    """Return *names* as they can stand in a chart: short, each once, and no character that is an order."""
+    found: list[str] = []
+    for name in names:
+        short = shown(" ".join(name[: 2 * _LONGEST_NAME].split()))
+        short = short if len(short) <= _LONGEST_NAME else short[: _LONGEST_NAME - 1] + "…"
+        found.append(short if short not in found else f"{short} ({len(found) + 1})")
+    return found
+
+
+def _counts(say: Speech, key: str, name: str, counts: Mapping[str, Count]) -> Html:
+    rows = [
+        [label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)]
+        for label, each in counts.items()
+    ]
+    return table(say(key), [name, say("documents"), say("duplicates"), say("share")], rows)
