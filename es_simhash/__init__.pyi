@@ -21,6 +21,7 @@ from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
+from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
@@ -59,6 +60,7 @@ from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .quality.stats import Stats
+from .report.data import IndexReport
 from .review.review import review_html
 from .tables.tabular import Table, table
 
@@ -74,6 +76,7 @@ __all__ = [
     "IfSimilar",
     "IncompleteSearchError",
     "IndexCheck",
+    "IndexReport",
     "IndexSettings",
     "IndexStats",
     "InvalidInputError",
@@ -87,6 +90,7 @@ __all__ = [
     "PlanEstimate",
     "Preset",
     "Problem",
+    "Progress",
     "Reconciled",
     "Removal",
     "RemovalPlan",

@@ -24,6 +24,10 @@ _INTRODUCTION = """\
 Data go to stdout; messages and progress go to stderr. Tables are for people. `--json` is for programs: one object, or
 one line for each result. `-` means stdin. Distances are in bits; fingerprints have 16 hex digits.
 
+With `--json`, what ends a command is one JSON object on stderr instead of a line, and the exit code stays the same:
+`{"error": {"kind": "InvalidInputError", "message": "..."}}`. The kind is `usage` (the command line itself), `input` (a
+file or a value), the name of an error of the library, `server` (the server or the way to it), `file`, or `unexpected`.
+
 In tables and messages, control characters and direction marks in ids, names and texts are shown as escapes such as
 `\\x1b` or `\\u202e`, so that a document cannot control your terminal. JSON has the usual escapes for them.
 """

@@ -3,6 +3,7 @@ The command line ``es-simhash``: the commands are in ``commands/``, and beside i
 
     application.py       the table of commands, exit codes, errors as one line
     manual.py            a command with examples
+    ending.py            how a command that failed says so, also as JSON
     failures.py          an exception as one line that says what to do
     stopping.py          Ctrl-C and SIGTERM: what was written, and how to go on
     options.py           options that several commands share

@@ -18,8 +18,9 @@ from typing import Any, NoReturn
 import click
 
 from es_simhash import __version__
-from es_simhash.cli.failures import describe
-from es_simhash.cli.output import error, warn
+from es_simhash.cli.ending import USAGE_ERROR, asks_for_json, no_such_command, say_failure
+from es_simhash.cli.failures import describe, kind_of
+from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments
 
 __all__ = ["SECTIONS", "app"]
@@ -67,6 +68,8 @@ SECTIONS: dict[str, dict[str, str]] = {
 Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``.
 """
 
+_AS_JSON = "es_simhash.as_json"
+
 FAILED = 1
 USAGE = 2
 # What a shell reports for a process that a signal ended: 128 plus the number of SIGINT, or of SIGPIPE.
@@ -93,6 +96,14 @@ class Application(click.Group):
         command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that *args* begin with; for one that does not exist, say which are like it."""
+        if args and args[0][:1].isalnum() and args[0] not in (known := self.list_commands(ctx)):
+            raise no_such_command(args[0], known, ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands by section, without importing them."""
         for title, commands in SECTIONS.items():
@@ -104,14 +115,19 @@ class Application(click.Group):
         Run, and exit with 0, 1 (failed), 2 (usage), 130 (Ctrl-C), 143 (SIGTERM) or 141 (the output was closed).
         """
         _prepare_process()
+        given = args[0] if args else extra.get("args")
+        as_json = asks_for_json(sys.argv[1:] if given is None else [*given])
         try:
             with interrupts():
                 result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.UsageError as failure:
-            failure.show()
+            if as_json:
+                say_failure(USAGE_ERROR, failure.format_message(), as_json=True)
+            else:
+                failure.show()
             sys.exit(USAGE)
         except click.ClickException as failure:
-            error(failure.format_message())
+            say_failure("input", failure.format_message(), as_json=as_json)
             sys.exit(FAILED)
         except click.Abort:
             sys.exit(INTERRUPTED)
@@ -120,6 +136,7 @@ class Application(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, and keep them for the message that says how to go on."""
         remember_arguments(ctx, args)
+        ctx.meta[_AS_JSON] = asks_for_json(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -137,7 +154,8 @@ class Application(click.Group):
         except Exception as failure:
             if os.environ.get("ES_SIMHASH_DEBUG"):
                 raise
-            error(describe(failure, url=ctx.meta.get("es_simhash.url")))
+            message = describe(failure, url=ctx.meta.get("es_simhash.url"))
+            say_failure(kind_of(failure), message, as_json=ctx.meta[_AS_JSON])
             return FAILED
         return result
 

@@ -151,6 +151,8 @@ def _split_url(url: str) -> tuple[str, _Login]:
         raise _bad_url(url, "it must begin with http:// or https://")
     if not parts.hostname or any("@" in part for part in rest):
         raise _bad_url(url)
+    if any(character.isspace() or not character.isprintable() for character in parts.hostname):
+        raise _bad_url(url, "its host has a character that no host has")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     place = f"{host}:{port or _DEFAULT_PORTS[parts.scheme]}"
     shown = urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))

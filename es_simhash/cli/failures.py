@@ -13,7 +13,7 @@ from typing import Any
 from es_simhash.errors import IncompleteSearchError, MappingError, SchemeError, SimHashError, shorten
 from es_simhash.flows.protocol import error_text, status_of
 
-__all__ = ["describe"]
+__all__ = ["describe", "kind_of"]
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 _LONGEST = 500
@@ -47,6 +47,21 @@ def describe(error: BaseException, *, url: str | None = None) -> str:
     return _one_line(_describe(error, url or "the server"))
 
 
+def kind_of(error: BaseException) -> str:
+    """
+    Return the kind of *error* for programs: the class of an error of ours, else ``server``, ``file`` or ``unexpected``.
+    """
+    if isinstance(error, SimHashError):
+        return type(error).__name__
+    if _is_of_client(error):
+        return "server"
+    return "file" if isinstance(error, OSError) else "unexpected"
+
+
+def _is_of_client(error: BaseException) -> bool:
+    return any(cls.__module__.partition(".")[0] in _CLIENT_MODULES for cls in type(error).__mro__)
+
+
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
@@ -68,7 +83,7 @@ def _describe(error: BaseException, server: str) -> str:
         return f"{error} (on the command line: {_MAPPING_COMMANDS})"
     if isinstance(error, SimHashError):
         return str(error)
-    if any(cls.__module__.partition(".")[0] in _CLIENT_MODULES for cls in type(error).__mro__):
+    if _is_of_client(error):
         return _describe_client_error(error, server)
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"

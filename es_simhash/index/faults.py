@@ -115,7 +115,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "regrouping": (
         "the grouping is being changed {found}",
-        "finish that with reconcile(regroup=True)",
+        "finish that (reconcile(regroup=True), or es-simhash reconcile --regroup)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so lookups read the mapping again and again",

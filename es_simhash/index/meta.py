@@ -112,7 +112,7 @@ class IndexSettings:
         except (KeyError, TypeError, ValueError) as error:
             raise MappingError(
                 f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): "
-                "write it again with put_mapping"
+                "write it again (put_mapping, or es-simhash create --existing)"
             ) from error
 
 

@@ -207,6 +207,8 @@ class Tuning(Tabular):
             Name of the cheapest preset that reports nearly as many copies as the best one; ``None`` without copies.
         notes:
             What to know about the figures.
+        reasons:
+            Why some documents could not be drawn or counted; empty if all could.
     """
 
     index: str
@@ -218,6 +220,7 @@ class Tuning(Tabular):
     presets: tuple[PresetFigures, ...]
     recommended: str | None
     notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -244,7 +247,9 @@ class Tuning(Tabular):
             Sheet(title, [_without(row, "kind") for row in rows if row["kind"] == kind], bars)
             for kind, title in kinds.items()
         ]
-        return [*sheets, Sheet("Notes", [{"note": each} for each in self.notes])] if self.notes else sheets
+        # Why the figures may be incomplete comes before what is good to know.
+        notes = [{"note": each} for each in (*self.reasons, *self.notes)]
+        return [*sheets, Sheet("Notes", notes)] if notes else sheets
 
 
 def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Which files may be written over: never an archive, nor what the same command rea
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from es_simhash.removal.files import FilePath
 __all__ = ["refuse_archive_name", "refuse_output"]
 
 _GZIP = b"\x1f\x8b"
+_ARCHIVE = b'{"_index":'
+# Of a compressed file, enough for its first line to begin.
+_HEAD = 4_096
 _PLAN = b'{"format": "es-simhash-plan"'
 
 
@@ -44,10 +48,21 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
             raise InvalidInputError(f"{path} is read by the same command: give the {kind} another name")
     with path.open("rb") as file:
         begin = file.read(len(_PLAN))
-    if begin.startswith(_GZIP):
-        raise InvalidInputError(f"{path} is gzip, as archives are, and may be needed: give the {kind} another name")
+    if begin.startswith(_GZIP) and _may_be_archive(path):
+        raise InvalidInputError(f"{path} may be an archive of removed documents: give the {kind} another name")
     if begin == _PLAN and kind != "plan":
         raise InvalidInputError(f"{path} is a plan of removal: give the {kind} another name")
+
+
+def _may_be_archive(path: Path) -> bool:
+    """Return whether a gzip file begins as archives do, or so little of it is there that nobody can say."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    try:
+        begin = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, len(_ARCHIVE))
+    except zlib.error:
+        return True
+    return _ARCHIVE.startswith(begin)
 
 
 def refuse_archive_name(archive: FilePath, plan: FilePath) -> None:

@@ -13,7 +13,7 @@ from es_simhash.quality.stats import Stats
 if TYPE_CHECKING:
     from es_simhash.quality.removal_sample import PresetSample
 
-__all__ = ["WIDEST_SEARCH", "Member", "Reason", "Report", "ShownGroup", "WhyShown"]
+__all__ = ["WIDEST_SEARCH", "IndexReport", "Member", "Reason", "ShownGroup", "WhyShown"]
 
 WIDEST_SEARCH = 1_000
 """The largest groups among which those of many sources and over a long time are looked for."""
@@ -116,7 +116,7 @@ class ShownGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class IndexReport:
     """
     Everything that a page says about an index.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from es_simhash.index.presets import PRESETS
 from es_simhash.quality.removal_sample import Estimate, PresetSample
-from es_simhash.report.data import WIDEST_SEARCH, Report
+from es_simhash.report.data import WIDEST_SEARCH, IndexReport
 from es_simhash.report.figures import figures, table
 from es_simhash.report.groups import group_article
 from es_simhash.report.speech import Speech
@@ -22,7 +22,7 @@ from es_simhash.tables.markup import Child, Html, element, join, user_text
 __all__ = ["build_report"]
 
 
-def build_report(report: Report, *, language: str = "en") -> str:
+def build_report(report: IndexReport, *, language: str = "en") -> str:
     """
     Return *report* as one HTML page.
 
@@ -60,7 +60,7 @@ def _style() -> str:
     return "\n".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, name in parts)
 
 
-def _opening(report: Report, say: Speech) -> Iterator[str]:
+def _opening(report: IndexReport, say: Speech) -> Iterator[str]:
     # Only this style may be used, and no script: markup that got past the escaping could still do nothing.
     digest = b64encode(sha256(_style().encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -73,7 +73,7 @@ def _opening(report: Report, say: Speech) -> Iterator[str]:
     yield join(Html("</head><body>"), element("a", say("skip"), class_="skip", href="#groups"), Html("<main>"))
 
 
-def _moment(report: Report) -> str:
+def _moment(report: IndexReport) -> str:
     return f"{report.at[:16].replace('T', ' ')} UTC"
 
 
@@ -81,7 +81,7 @@ def _section(key: str, title: str, *children: Child) -> Html:
     return element("section", element("h2", title, id=key), *children, aria_labelledby=key)
 
 
-def _numbers(report: Report, say: Speech) -> Html:
+def _numbers(report: IndexReport, say: Speech) -> Html:
     stats = report.stats
     tiles = [
         ("documents", stats.documents, ""),
@@ -107,7 +107,7 @@ def _numbers(report: Report, say: Speech) -> Html:
     )
 
 
-def _sentence(report: Report, say: Speech) -> str:
+def _sentence(report: IndexReport, say: Speech) -> str:
     stats = report.stats
     if not stats.documents:
         return say("sentence_empty")
@@ -116,7 +116,7 @@ def _sentence(report: Report, say: Speech) -> str:
     return say("sentence_ungrouped" if stats.ungrouped and stats.ungrouped == stats.fingerprinted else "sentence_none")
 
 
-def _groups(report: Report, say: Speech) -> Html:
+def _groups(report: IndexReport, say: Speech) -> Html:
     if not report.groups:
         return _section("groups", say("shown_groups"), element("p", say("no_groups")))
     legend = element(
@@ -128,7 +128,7 @@ def _groups(report: Report, say: Speech) -> Html:
     return _section("groups", say("shown_groups"), legend, note, *(group_article(each, say) for each in report.groups))
 
 
-def _presets(report: Report, say: Speech) -> Html:
+def _presets(report: IndexReport, say: Speech) -> Html:
     if not report.presets:
         scheme = next(iter(PRESETS.values())).scheme
         return _section("presets", say("presets"), element("p", say("presets_none", scheme=scheme)))
@@ -142,7 +142,7 @@ def _presets(report: Report, say: Speech) -> Html:
     )
 
 
-def _preset(each: PresetSample, report: Report, say: Speech) -> list[Child]:
+def _preset(each: PresetSample, report: IndexReport, say: Speech) -> list[Child]:
     low, high = (round(share * report.stats.fingerprinted) for share in (each.removed.low, each.removed.high))
     precision: Child = ""
     if each.precision is not None:
@@ -164,7 +164,7 @@ def _share(estimate: Estimate, say: Speech) -> Html:
     )
 
 
-def _health(report: Report, say: Speech) -> Html:
+def _health(report: IndexReport, say: Speech) -> Html:
     found = report.diagnosis
     children: list[Child] = [element("p", say("incomplete", reason=each), class_="warn") for each in found.reasons]
     if report.stats.groups.without_canonical:
@@ -186,7 +186,7 @@ def _health(report: Report, say: Speech) -> Html:
     return _section("health", say("health"), *children)
 
 
-def _measured(report: Report, say: Speech) -> Html:
+def _measured(report: IndexReport, say: Speech) -> Html:
     stats = report.stats
     given = [part.field for part in (stats.time, stats.sources) if part is not None]
     groupings = [_grouping(each, say) for each in stats.grouping] or [say("never_grouped")]

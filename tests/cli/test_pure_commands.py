@@ -290,7 +290,7 @@ def test_wrong_usage_exits_with_two(run, arguments):
     """Nothing is done, stdout stays empty, and the usage is shown."""
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "Usage: " in result.stderr
+    assert "Usage: " in result.stderr or json.loads(result.stderr)["error"]["kind"] == "usage"
 
 
 def test_version(run):

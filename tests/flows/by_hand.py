@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash.flows.lookup.index_stats import SAMPLE
-from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Tell, Together, Wait
 from es_simhash.flows.transfer.shards import LOOK_FOR_SHARDS
 
 CLOSES = ("close_point_in_time", "clear_scroll")
@@ -39,6 +39,8 @@ def drive(flow, answers, *, fail_at=None, failure=None):
         except StopIteration as stop:
             return stop.value, calls, emitted
         answer = error = None
+        if isinstance(request, Tell):
+            continue
         if isinstance(request, Call):
             calls.append(request)
         if step == fail_at:
@@ -82,6 +84,8 @@ class Run:
             What it emitted.
         waits:
             Its pauses, in seconds.
+        told:
+            What it told of its progress.
         steps:
             Number of requests it made, a group of calls being one.
         hit:
@@ -93,6 +97,7 @@ class Run:
     calls: list[Call] = field(default_factory=list)
     emitted: list[Any] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    told: list[Any] = field(default_factory=list)
     steps: int = 0
     hit: str | None = None
 
@@ -156,6 +161,9 @@ def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_
             run.error = raised
             return run
         answer = error = None
+        if isinstance(request, Tell):
+            run.told.append(request.progress)
+            continue
         run.steps += 1
         if pending is not None:
             error, pending = pending, None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
-from es_simhash.index.grouping import assign
+from es_simhash.index.grouping import assign, edges
 from es_simhash.index.grouping.assign import group_fingerprints
 from es_simhash.index.grouping.in_memory import InMemoryLookup, distinct
 from tests.property.strategies import related_fingerprints
@@ -19,8 +19,10 @@ def test_groups_are_those_of_the_rule(values, max_distance, most_edges, most_rou
     """With pairs in memory and not, with chains settled in rounds and one by one."""
     array = np.array(values, np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assign, "MOST_EDGES", most_edges)
+        patch.setattr(edges, "MOST_EDGES", most_edges)
+        patch.setattr(edges, "STEP", 2)
         patch.setattr(assign, "MOST_ROUNDS", most_rounds)
+        patch.setattr(assign, "STEP", 3)
         assert group_fingerprints(array, max_distance).tolist() == star(values, max_distance)
         found = group_fingerprints(array, max_distance, rule="connected")
         assert found.tolist() == connected(values, max_distance)

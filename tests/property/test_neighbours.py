@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.flows.grouping.texts import ShingleStore
-from es_simhash.index.grouping import all_pairs, assign
+from es_simhash.index.grouping import all_pairs, assign, edges
 from es_simhash.index.grouping.groups import Texts
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.grouping.table import Table
@@ -124,8 +124,10 @@ def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chan
 def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_rounds):
     """And with long chains, which are walked one by one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assign, "MOST_EDGES", most_edges)
+        patch.setattr(edges, "MOST_EDGES", most_edges)
+        patch.setattr(edges, "STEP", 2)
         patch.setattr(assign, "MOST_ROUNDS", most_rounds)
+        patch.setattr(assign, "STEP", 3)
         groups = grouped(items, grouping)
     assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
 

@@ -37,7 +37,7 @@ def test_find_prints_a_table(run, news):
     assert NEAR in result.stdout
     nothing = run("find", news, "quite another text", "-d", 0)
     assert (nothing.stdout, nothing.stderr) == ("no near-duplicates within 0 bits\n", "")
-    assert "has no features" in run("find", news, "...").stderr
+    assert "has no letters and no digits" in run("find", news, "...").stderr
 
 
 def test_find_many_answers_each_line(run, news, tmp_path):

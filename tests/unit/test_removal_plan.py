@@ -189,9 +189,11 @@ def test_archives_and_inputs_are_not_written_over(tmp_path, plan, kind):
     with ArchiveWriter(archive, PLAN):
         pass
     other.write_text("x", encoding="utf-8")
+    (tmp_path / "report.gz").write_bytes(gzip.compress(b'{"id": "1"}'))
     refuse_output(tmp_path / "new", kind=kind)
     refuse_output(other, kind=kind)
-    with pytest.raises(InvalidInputError, match="gzip"):
+    refuse_output(tmp_path / "report.gz", kind=kind)
+    with pytest.raises(InvalidInputError, match="archive"):
         refuse_output(archive, kind=kind)
     (tmp_path / "link").symlink_to(other)
     with pytest.raises(InvalidInputError, match="same command"):

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import fields
+from datetime import datetime
 from html.parser import HTMLParser
 from string import Formatter
 
@@ -20,8 +21,8 @@ from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.removal_sample import sample_presets
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.quality.tuning import RealPairs
-from es_simhash.report import draw
-from es_simhash.report.data import Member, Report, ShownGroup, WhyShown
+from es_simhash.report import draw, figures
+from es_simhash.report.data import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.report.words import CHART_WORDS, LANGUAGES, WORDS
 
 HOSTILE = [
@@ -98,7 +99,7 @@ def full(words=("a text", "another text"), **more):
     why = (WhyShown("largest", 95), WhyShown("farthest", 4), WhyShown("sources", 9), WhyShown("span", 9 * 86_400_000))
     groups = (ShownGroup(name, 95, why, members[0], members[1:]), ShownGroup(other, 3, why[:1], None, members[:1]))
     pairs = RealPairs(*(np.array(each) for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2])))
-    return Report(
+    return IndexReport(
         stats,
         Diagnosis(name, 1_234, 1_230, 50, (Finding("error", "stale", name, other),), (), (name,)),
         sample_presets(pairs, 50),
@@ -139,6 +140,21 @@ def test_hostile_texts_stay_texts(language):
     assert html.count("<style>") == 1
 
 
+def test_a_bar_ends_where_the_next_begins():
+    """Months and quarters have different lengths; a year that Python's calendar lacks has 365 days."""
+    for interval, start, end in (
+        ("day", "2024-02-29", "2024-03-01"),
+        ("week", "2024-12-30", "2025-01-06"),
+        ("month", "2024-02-01", "2024-03-01"),
+        ("month", "2024-12-01", "2025-01-01"),
+        ("quarter", "2024-10-01", "2025-01-01"),
+        ("year", "2024-01-01", "2025-01-01"),
+    ):
+        begin, stop = (round(datetime.fromisoformat(f"{day}T00:00Z").timestamp() * 1000) for day in (start, end))
+        assert figures._end(begin, interval) == stop
+    assert figures._end(10**15, "year") == 10**15 + 365 * 86_400_000
+
+
 def test_an_index_without_anything():
     """Empty, not grouped, without a duplicate, with one document: a page that says so."""
     for stats, key in (
@@ -146,7 +162,7 @@ def test_an_index_without_anything():
         (Stats("i", documents=1, fingerprinted=1), "sentence_none"),
         (Stats("i", documents=2, fingerprinted=2, ungrouped=2), "sentence_ungrouped"),
     ):
-        page = Checked(Report(stats, Diagnosis("i")).html())
+        page = Checked(IndexReport(stats, Diagnosis("i")).html())
         for each in (key, "no_groups", "never_grouped"):
             assert WORDS["en"][each] in page.text
         assert "svg" not in page.tags
@@ -156,7 +172,7 @@ def test_long_texts_are_cut():
     """A member of ten million characters adds no more than its beginning."""
     long = Member("a", "i", "word " * 4_000, 10_000_000)
     group = ShownGroup("a", 2, (WhyShown("largest", 2),), long, (long,))
-    html = Report(Stats("i"), Diagnosis("i"), groups=(group,)).html()
+    html = IndexReport(Stats("i"), Diagnosis("i"), groups=(group,)).html()
     assert len(html) < 60_000
     assert WORDS["en"]["cut"].format(length="10,000,000") in Checked(html).text
 

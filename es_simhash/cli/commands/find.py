@@ -113,13 +113,22 @@ def command(
             else:
                 found = connection.simhash.find_near_dups(index, content, **lookup)
                 if found.plan is None:
-                    warn("the text has no features (it is blank, or only punctuation), so it matches nothing")
+                    warn(f"the text {_why_no_features(content or '')}, so it has no fingerprint and matches nothing")
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
                 print_near_dups(failure.results, as_json=as_json)
             raise
     print_near_dups(found, as_json=as_json)
     return 0
+
+
+def _why_no_features(text: str) -> str:
+    """Return what a text without features lacks."""
+    if not text.strip():
+        return "is blank" if text else "is empty"
+    if not any(character.isalnum() for character in text):
+        return "has no letters and no digits"
+    return "has only words that the scheme leaves out, such as stop words"
 
 
 def _find_many(

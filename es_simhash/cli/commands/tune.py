@@ -12,7 +12,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, print_table
+from es_simhash.cli.output import count, note, print_json, print_line, print_table, warn
 
 if TYPE_CHECKING:
     from es_simhash.quality.tuning import Tuning
@@ -39,7 +39,7 @@ def command(
     target: Target,
     *,
     as_json: bool,
-) -> None:
+) -> int:
     """
     Recommend a preset for the texts of INDEX.
 
@@ -47,7 +47,8 @@ def command(
     traditional and simplified), and reports which of them each scheme, distance and preset would find (recall), and at
     what cost. Also compares the texts of documents near each other that INDEX really has, and reports how many of them
     are 80 % the same (precision): the others are what a removal by bits alone would delete wrongly. Writes nothing. If
-    INDEX does not have the fields yet, pass --text-field; precision is then that of pairs within the sample.
+    INDEX does not have the fields yet, pass --text-field; precision is then that of pairs within the sample. Exits with
+    1 if not every document could be looked at.
     """
     with connect(target, index) as connection:
         found = connection.simhash.tune(index, sample=sample, schemes=compare, text_field=text_fields, seed=seed)
@@ -55,6 +56,9 @@ def command(
         print_json(found.to_dict(), indent=2)
     else:
         _show(found, index)
+    for reason in found.reasons:
+        warn(reason)
+    return 1 if found.reasons else 0
 
 
 def _show(found: Tuning, index: str) -> None:

@@ -13,7 +13,7 @@ from es_simhash.flows.context import Index
 
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Stats
-    from es_simhash.report.data import Report
+    from es_simhash.report.data import IndexReport
 
 __all__ = ["ReportMethods"]
 
@@ -67,7 +67,7 @@ class ReportMethods(SyncBase):
         text_field: str | None = None,
         sample: int = 1_000,
         seed: int = 0,
-    ) -> Report:
+    ) -> IndexReport:
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 

@@ -125,7 +125,8 @@ def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
         change = Regrouping.read(own)
         if change is not None:
             raise MappingError(
-                f"the grouping of index {name!r} is being changed {change}: finish that with reconcile(regroup=True)"
+                f"the grouping of index {name!r} is being changed {change}: finish that (reconcile(regroup=True), or "
+                "es-simhash reconcile --regroup)"
             )
 
 

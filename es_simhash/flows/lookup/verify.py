@@ -289,7 +289,7 @@ def fetch_text(
 def _no_fields(index: Index) -> InvalidInputError:
     return InvalidInputError(
         f"index {shorten(index)} does not record its text field: name the text field of the verification, "
-        "or record it with put_mapping"
+        "or record it (put_mapping, or es-simhash create --existing --text-field)"
     )
 
 

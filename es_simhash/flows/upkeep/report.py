@@ -25,7 +25,7 @@ from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.presets import PRESETS
 from es_simhash.quality.removal_sample import PresetSample, sample_presets
-from es_simhash.report.data import Report
+from es_simhash.report.data import IndexReport
 
 __all__ = ["ReportOptions", "read_report"]
 
@@ -67,7 +67,7 @@ class ReportOptions:
         return StatsOptions(time_field=self.time_field, source_field=self.source_field, text_field=self.text_field)
 
 
-def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[Report]:
+def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
     """
     Return the report about *index*.
 
@@ -93,7 +93,7 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
         index, Fields(context.prefix), stats, texts, source_field=options.source_field, time_field=options.time_field
     )
     presets = yield from _sample_presets(context, index, settings, options.seed)
-    return Report(stats, diagnosis, presets, groups, at, version, options.seed)
+    return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed)
 
 
 def _sample_presets(

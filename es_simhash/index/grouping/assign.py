@@ -16,33 +16,42 @@ Arrays only; numpy is loaded here, so callers import this module when they first
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.grouping.edges import Edges
 from es_simhash.index.grouping.nodes import Documents, Nodes, ShingleSets, similar_pairs
 from es_simhash.index.grouping.rule import Rule
+from es_simhash.index.joins.ranks import sort_places
 
 __all__ = ["group_documents", "group_fingerprints"]
 
 Places = NDArray[np.int64]
-Edges = Callable[[], Iterator[tuple[Places, Places]]]
 
-# Pairs kept in memory, 16 bytes each; a set that has more is joined again in each round.
-MOST_EDGES = 20_000_000
+# Places whose roots are looked up at once.
+STEP = 1 << 20
 # A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
 MOST_ROUNDS = 50
 _UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
 
 
-def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, rule: Rule = "star") -> Places:
+def group_fingerprints(
+    fingerprints: NDArray[np.uint64],
+    max_distance: int,
+    *,
+    rule: Rule = "star",
+    threads: int | None = None,
+    memory_bytes: int | None = None,
+) -> Places:
     """
     Return, for each fingerprint, the place of its canonical; its own where it is one.
 
     Identical fingerprints are one to both rules, so they are collapsed before pairs are made, and any number of
-    copies costs nothing. Memory: about 60 bytes a fingerprint, and up to 320 MB for pairs.
+    copies costs nothing. Memory: 16 bytes a fingerprint and *memory_bytes* while pairs are made, 24 to 34 bytes a
+    fingerprint afterwards, and up to 160 MB for pairs; beyond, these are in a temporary file.
 
     Args:
         fingerprints:
@@ -51,6 +60,10 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, r
             Largest distance of neighbours in bits, inclusive, 0 to 64.
         rule:
             ``"star"`` or ``"connected"``.
+        threads:
+            How many threads search for pairs; by default one for each core.
+        memory_bytes:
+            How much these sort at once, in bytes: see :func:`near_pairs`.
 
     Examples:
         >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
@@ -59,19 +72,25 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, r
         >>> group_fingerprints(chain, 2, rule="connected").tolist()
         [0, 0, 0]
     """
-    values, first, inverse = np.unique(fingerprints, return_index=True, return_inverse=True)
+    ordered, places = sort_places(np.ascontiguousarray(fingerprints, np.uint64))
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     # The first copy represents all copies: it is the first of them in canonical order.
-    order = np.argsort(first, kind="stable")
-    values, first = values[order], first[order]
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
+    starts = np.flatnonzero(is_first)
+    copies = np.flatnonzero(~is_first)
+    originals = places[starts[np.searchsorted(starts, copies, side="right") - 1]]
+    copies = places[copies]
+    if len(copies):
+        ordered, places = ordered[starts], places[starts]
+    del starts, is_first
 
     def pairs() -> Iterator[tuple[Places, Places]]:
-        for found in near_pairs(values, max_distance):
-            yield found.left, found.right
+        for found in near_pairs(ordered, max_distance, threads=threads, memory_bytes=memory_bytes):
+            yield places[found.left], places[found.right]
 
-    canonical = _group(len(values), pairs, rule)
-    return first[canonical][rank[inverse.reshape(-1)]]
+    canonical = _group(len(fingerprints), pairs(), rule)
+    canonical[copies] = canonical[originals]
+    return canonical
 
 
 def group_documents(
@@ -114,59 +133,34 @@ def group_documents(
                 some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
                 yield rank[left[some]], rank[right[some]]
 
-    grouped = _group(len(nodes), pairs, rule)
+    grouped = _group(len(nodes), pairs(), rule)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
 
 
-def _group(count: int, pairs: Edges, rule: Rule) -> Places:
-    edges = _keep(pairs)
-    return _star(count, edges) if rule == "star" else _connected(count, edges)
-
-
-def _keep(pairs: Edges) -> Edges:
-    """Return a function that yields the pairs as (earlier, later), from memory where they fit."""
-    kept: list[tuple[Places, Places]] = []
-    is_whole = False
-
-    def again() -> Iterator[tuple[Places, Places]]:
-        nonlocal is_whole
-        if is_whole:
-            yield from kept
-            return
-        count, fits = 0, not kept
-        for left, right in pairs():
-            pair = (np.minimum(left, right), np.maximum(left, right))
-            count += len(left)
-            if fits and count > MOST_EDGES:
-                fits = False
-                kept.clear()
-            if fits:
-                kept.append(pair)
-            yield pair
-        is_whole = fits
-
-    return again
+def _group(count: int, pairs: Iterator[tuple[Places, Places]], rule: Rule) -> Places:
+    with Edges(count, pairs) as edges:
+        return _star(count, edges) if rule == "star" else _connected(count, edges)
 
 
 def _star(count: int, edges: Edges) -> Places:
     state = np.zeros(count, np.int8)
     for _ in range(MOST_ROUNDS):
         blocked = np.zeros(count, np.bool_)
-        for earlier, later in edges():
+        for earlier, later in edges:
             live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)
             blocked[later[live]] = True
         fresh = (state == _UNDECIDED) & ~blocked
         state[fresh] = _CANONICAL
-        for earlier, later in edges():
+        for earlier, later in edges:
             state[later[fresh[earlier]]] = _MEMBER
         if not (state == _UNDECIDED).any():
             break
     else:
         _walk(state, edges)
     canonical = np.arange(count, dtype=np.int64)
-    for earlier, later in edges():
+    for earlier, later in edges:
         chosen = state[earlier] == _CANONICAL
         np.minimum.at(canonical, later[chosen], earlier[chosen])
     return canonical
@@ -175,7 +169,7 @@ def _star(count: int, edges: Edges) -> Places:
 def _walk(state: NDArray[np.int8], edges: Edges) -> None:
     """Decide the documents of long chains that are still undecided, one after the other."""
     after: dict[int, list[int]] = {}
-    for earlier, later in edges():
+    for earlier, later in edges:
         live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)
         for a, b in zip(earlier[live].tolist(), later[live].tolist(), strict=True):
             after.setdefault(a, []).append(b)
@@ -188,7 +182,7 @@ def _walk(state: NDArray[np.int8], edges: Edges) -> None:
 def _connected(count: int, edges: Edges) -> Places:
     """Union-find over arrays: the root of a tree is its earliest place."""
     parent = np.arange(count, dtype=np.int64)
-    for a, b in edges():
+    for a, b in edges:
         while True:
             roots_a, roots_b = _roots(parent, a), _roots(parent, b)
             apart = roots_a != roots_b
@@ -198,7 +192,9 @@ def _connected(count: int, edges: Edges) -> Places:
             high = np.maximum(roots_a[apart], roots_b[apart])
             np.minimum.at(parent, high, low)
             a, b = a[apart], b[apart]  # noqa: PLW2901 -- what is joined need not be looked at again
-    return _roots(parent, np.arange(count, dtype=np.int64))
+    for begin in range(0, count, STEP):
+        _roots(parent, np.arange(begin, min(begin + STEP, count), dtype=np.int64))
+    return parent
 
 
 def _roots(parent: Places, places: Places) -> Places:

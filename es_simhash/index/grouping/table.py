@@ -205,27 +205,9 @@ class Table:
                 For each document, on which of two sides it is; only pairs from both are wanted, the first from the
                 side that is false.
         """
-        values, inverse, counts = np.unique(self._columns()["fingerprint"], return_inverse=True, return_counts=True)
-        by_value = np.argsort(inverse.reshape(-1), kind="stable")
-        ends = np.cumsum(counts)
-
-        def places(value: int) -> list[int]:
-            found: list[int] = by_value[ends[value] - counts[value] : ends[value]].tolist()
-            return found
-
-        for value in np.flatnonzero(counts > 1).tolist():
-            same = places(value)
-            for number, a in enumerate(same):
-                for b in same[number + 1 :]:
-                    yield from _across(a, b, 0, sides)
-        for found in near_pairs(values, max_distance):
-            for left, right, distance in zip(
-                found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True
-            ):
-                others = places(right)
-                for a in places(left):
-                    for b in others:
-                        yield from _across(a, b, distance, sides)
+        for found in near_pairs(self._columns()["fingerprint"], max_distance):
+            for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
+                yield from _across(a, b, distance, sides)
 
 
 def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, int]]:

@@ -40,6 +40,8 @@ def choose_keys(values: Fingerprints, bits: list[int], max_distance: int) -> lis
             Largest distance in bits, inclusive.
     """
     count = len(values)
+    if CANDIDATE * count * (count - 1) / 2 <= JOIN:
+        return [0]
     sample = sample_of(values)
     varying = int(np.bitwise_or.reduce(sample ^ sample[0])) if len(sample) else 0
     # A bit that is the same in all of the sample tells nothing apart.

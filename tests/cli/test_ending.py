@@ -1,0 +1,83 @@
+"""
+How commands that fail end: exit code, one line or one JSON object on stderr, and what a mistyped name is like.
+"""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from es_simhash.cli import app
+from es_simhash.cli.application import SECTIONS
+from es_simhash.cli.commands.find import _why_no_features
+
+COMMANDS = [name for commands in SECTIONS.values() for name in commands]
+
+
+def _command(name):
+    return app.get_command(click.Context(app), name)
+
+
+def _options(name):
+    return {each for parameter in _command(name).params for each in parameter.opts}
+
+
+# Restore reads its archive first, and query asks no server where it is given a text.
+ASKING = [name for name in COMMANDS if _options(name) >= {"--json", "--url"} and name not in ("restore", "query")]
+
+
+def _arguments(name):
+    needed = [each for each in _command(name).params if isinstance(each, click.Argument) and each.required]
+    extra = {"find": ["text"], "explain": ["1", "2"], "tune": ["--text-field", "body"]}
+    return ["x"] * len(needed) + extra.get(name, [])
+
+
+def _failure(result):
+    [line] = result.stderr.splitlines()
+    [(key, found)] = json.loads(line).items()
+    assert key == "error"
+    assert found.keys() == {"kind", "message"}
+    assert found["message"]
+    assert "\n" not in found["message"]
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_mistake_in_the_command_line_is_json_where_json_is_asked_for(name):
+    result = CliRunner().invoke(app, [name, "--no-such-option", "--json"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert _failure(result)["kind"] == "usage"
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_what_ends_a_command_is_one_json_object(name):
+    result = CliRunner().invoke(app, [name, *_arguments(name), "--url", "no address", "--json"])
+    assert (result.exit_code > 0, result.stdout) == (True, "")
+    assert _failure(result)["kind"] == ("usage" if result.exit_code == 2 else "InvalidInputError")
+
+
+def test_without_json_a_failure_is_a_line():
+    result = CliRunner().invoke(app, ["fingerprint", "--scheme", "no such", "text"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: unknown scheme")
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), [("fnd", "find"), ("back-fill", "backfill"), ("dedup", "dedupe")])
+def test_a_mistyped_command_names_the_one_that_is_meant(mistyped, meant):
+    result = CliRunner().invoke(app, [mistyped])
+    assert result.exit_code == 2
+    assert meant in result.stderr
+
+
+def test_a_mistyped_option_names_the_one_that_is_meant():
+    result = CliRunner().invoke(app, ["find", "x", "--max-distanc", "3"])
+    assert result.exit_code == 2
+    assert "--max-distance" in result.stderr
+
+
+def test_why_a_text_has_no_fingerprint():
+    reasons = [_why_no_features(text) for text in ("", " \n", "… !", "的")]
+    assert len(set(reasons)) == len(reasons)
