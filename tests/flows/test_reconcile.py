@@ -10,6 +10,7 @@ from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from tests.flows.by_hand import (
     CLOSES,
     Cancelled,
+    calls_to_fail,
     carry_out,
     closed_all,
     failures,
@@ -88,7 +89,7 @@ def test_undisturbed(since):
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(since, failure, is_late):
     """A busy server is waited for where documents are written; all else comes out, and another run ends the work."""
-    for number in range(len(run_reconcile(filled(), since=since).calls)):
+    for number in calls_to_fail(run_reconcile(filled(), since=since), is_late=is_late):
         store = filled()
         before = store.sequence
         run = run_reconcile(store, since=since, fail_at=number, failure=failure, is_late=is_late)
