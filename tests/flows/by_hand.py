@@ -14,6 +14,7 @@ from es_simhash.flows.protocol import Call, Compute, Emit, Tell, Together, Wait
 from es_simhash.flows.transfer.shards import LOOK_FOR_SHARDS
 
 CLOSES = ("close_point_in_time", "clear_scroll")
+READS = ("get_mapping", "get_settings", "mget", "msearch", "search")
 MOST_WAITS = 200
 
 
@@ -206,6 +207,16 @@ def refuse_twice(store, id_, status):
 def failures():
     """Return one of each failure that a request may meet."""
     return [ServerError(429, "full"), ServerError(503), ServerError(500), ServerError(409), ConnectionError("gone")]
+
+
+def calls_to_fail(run, *, is_late):
+    """
+    Yield the number of each call of an undisturbed run that may be failed: not that of a call which only reads where
+    the failure is late, because a server that has read is as it was.
+    """
+    for number, call in enumerate(run.calls):
+        if not is_late or call.opens or call.api not in READS:
+            yield number
 
 
 def is_harmless(run, number, failure):
