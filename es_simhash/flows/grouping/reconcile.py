@@ -202,7 +202,7 @@ def reconcile(
     if not dry_run:
         yield from refresh(index)
     if regroup and not dry_run and report.is_settled:
-        yield from finish_regrouping(context, (yield from resolve_index(context, index)))
+        yield from finish_regrouping(context, index, grouping)
     return report
 
 

@@ -79,7 +79,7 @@ def restore(
             if line.together and not dry_run:
                 regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
-            if record.action in ("restored", "exists"):
+            if record.action in ("restored", "exists") or record.kind == "pipeline":
                 canonical = yield from targets.find(line.canonical.index)
                 regroup.add(line.id, (yield from targets.find(line.index)), canonical)
             yield Emit(record)
