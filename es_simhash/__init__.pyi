@@ -21,6 +21,7 @@ from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
 from .flows.lookup.verify import Verification
+from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
@@ -89,6 +90,7 @@ __all__ = [
     "PlanEstimate",
     "Preset",
     "Problem",
+    "Progress",
     "Reconciled",
     "Removal",
     "RemovalPlan",

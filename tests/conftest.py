@@ -32,9 +32,9 @@ settings.register_profile("laptop", deadline=None, suppress_health_check=[Health
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
-# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and the
-# verification of classes is a sixth of a start. Every child process reads this variable, also a server that a command
-# of ours starts.
+# Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and verifying
+# classes is a good part of a start. Every child process reads this variable, also a server that a command of ours
+# starts.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
 

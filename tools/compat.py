@@ -165,6 +165,7 @@ def carry_out(run: Run, python: Path) -> tuple[tuple[str, ...], bool]:
     report, log = WORK / f"{run.name}.xml", WORK / f"{run.name}.log"
     report.unlink(missing_ok=True)
     environment = {**os.environ, "ES_SIMHASH_TEST_VERSIONS": run.servers, "ES_SIMHASH_REQUIRE_SERVERS": "1"}
+    environment["ES_SIMHASH_EVERY_MODE"] = "1"  # each product has a sync and an async client of its own
     environment.pop("ES_SIMHASH_TEST_URLS", None)
     command = [python, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *run.select]
     with log.open("w", encoding="utf-8") as output:

@@ -53,7 +53,7 @@ def check_form(
     if one_per_group and form != "esql":
         raise click.UsageError("--one-per-group needs --esql")
     if is_selection and form not in _BARS:
-        raise click.UsageError("--group and --only need --kql or --lucene")
+        raise click.UsageError("--group, --group-of and --only need --kql or --lucene")
     if form in _BARS and (console or filter_query is not None or exclude_ids):
         raise click.UsageError(f"{names[0]} is text for a query bar: it takes no --console, --filter or --exclude-id")
     if form and plans > 1:

@@ -17,6 +17,8 @@ from es_simhash.flows.grouping.written import Written
 
 __all__ = ["Tally"]
 
+# The report names the file and the line of a document instead, and the command names the index.
+_NOT_REPORTED = ("position", "index", "fingerprinted")
 _IN_THE_INDEX = ("written", "tagged", "replaced")
 _PHRASES = {
     "tagged": "tagged as duplicates",
@@ -68,20 +70,13 @@ class Tally:
         self.last = record
         self._actions[each.action] += 1
         self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
-        reason = None if each.reason is None else str(each.reason)
         if each.action == "refused":
-            self._fail(record, f"refused: {reason}")
-        elif reason is not None:
+            self._fail(record, f"refused: {each.reason}")
+        elif each.reason is not None:
             self._problems += 1
             if len(self._warnings) < SHOWN_FAILURES:
-                self._warnings.append(f"{record.place}: {reason}")
-        duplicate: dict[str, Any] = (
-            {} if each.canonical is None else {"canonical": each.canonical, "distance": each.distance}
-        )
-        if each.similarity is not None:
-            duplicate["similarity"] = each.similarity
-        kind = {} if each.kind is None else {"kind": each.kind}
-        self._write(record, {"id": each.id, "action": each.action, "reason": reason, **kind, **duplicate})
+                self._warnings.append(f"{record.place}: {each.reason}")
+        self._write(record, {name: value for name, value in each.to_dict().items() if name not in _NOT_REPORTED})
 
     def add_unreadable(self, record: Record, reason: str) -> None:
         """Count a line that is not a document."""

@@ -22,11 +22,13 @@ from collections.abc import (
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar, cast
 
+from es_simhash.arguments import check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
+from es_simhash.client.notebook import shown_by_default
 from es_simhash.errors import WrongTypeError
 from es_simhash.flows.context import Context
-from es_simhash.flows.protocol import Flow
+from es_simhash.flows.protocol import Flow, OnProgress
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.meta import IndexSettings, build_settings
@@ -36,6 +38,11 @@ __all__ = ["AsyncBase", "BaseClient", "Filter", "SyncBase"]
 Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 _T = TypeVar("_T")
+
+
+def _listener(progress: OnProgress | None) -> OnProgress | None:
+    """Return who is told of the progress; in a notebook that is a bar, if the caller gave nobody."""
+    return shown_by_default() if progress is None else check_function("progress", progress)
 
 
 class BaseClient:
@@ -88,17 +95,19 @@ class SyncBase(BaseClient):
 
     _is_async = False
 
-    def _run(self, flow: Flow[_T]) -> _T:
+    def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
         """Run *flow* and return its result."""
-        return run(flow, self._client, self._dialect)
+        return run(flow, self._client, self._dialect, _listener(progress))
 
-    def _stream(self, flow: Flow[Any]) -> Generator[Any, None, None]:
+    def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> Generator[Any, None, None]:
         """Run *flow* as its items are read."""
-        return stream(flow, self._client, self._dialect)
+        return stream(flow, self._client, self._dialect, _listener(progress))
 
-    def _feed(self, documents: Iterable[Any], make: Callable[[Any], Flow[None]]) -> Generator[Any, None, None]:
+    def _feed(
+        self, documents: Iterable[Any], make: Callable[[Any], Flow[None]], progress: OnProgress | None = None
+    ) -> Generator[Any, None, None]:
         """Run the flow that *make* returns for the caller's documents, as its items are read."""
-        return self._stream(make(documents))
+        return self._stream(make(documents), progress)
 
     def _convert(
         self, documents: Iterable[Any], flow: Flow[_T], convert: Callable[[Iterable[Any], _T], Iterator[Any]]
@@ -112,16 +121,19 @@ class AsyncBase(BaseClient):
 
     _is_async = True
 
-    async def _run(self, flow: Flow[_T]) -> _T:
+    async def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
         """Run *flow* and return its result."""
-        return await run_async(flow, self._client, self._dialect)
+        return await run_async(flow, self._client, self._dialect, _listener(progress))
 
-    def _stream(self, flow: Flow[Any]) -> AsyncGenerator[Any, None]:
+    def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
         """Run *flow* as its items are read."""
-        return stream_async(flow, self._client, self._dialect, result=[])
+        return stream_async(flow, self._client, self._dialect, _listener(progress), result=[])
 
     async def _feed(
-        self, documents: Iterable[Any] | AsyncIterable[Any], make: Callable[[Any], Flow[None]]
+        self,
+        documents: Iterable[Any] | AsyncIterable[Any],
+        make: Callable[[Any], Flow[None]],
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[Any, None]:
         """Run the flow that *make* returns for the caller's documents, as its items are read."""
         async with AsyncExitStack() as stack:
@@ -129,7 +141,7 @@ class AsyncBase(BaseClient):
             items: Any = documents
             if isinstance(documents, AsyncIterable):
                 items = await stack.enter_async_context(feeding(documents))
-            found = await stack.enter_async_context(aclosing(self._stream(make(items))))
+            found = await stack.enter_async_context(aclosing(self._stream(make(items), progress)))
             async for item in found:
                 yield item
 

@@ -23,16 +23,18 @@ from typing import Any, TypeVar
 
 from es_simhash.client.dialects import Dialect
 from es_simhash.flows.feed import Feed
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Request, StreamClosed, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, OnProgress, Request, StreamClosed, Tell, Together, Wait
 
 __all__ = ["as_async", "feeding", "run", "run_async", "stream", "stream_async"]
 
 _T = TypeVar("_T")
 
 
-def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None, _T]:
+def stream(
+    flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None
+) -> Generator[Any, None, _T]:
     """
-    Carry *flow* out with a sync client; yield what it emits, and return its result.
+    Carry *flow* out with a sync client; yield what it emits, and return its result. *progress* gets what it tells.
 
     If the generator is closed early, the flow gets a StreamClosed, and closes what it has opened on the server.
     """
@@ -48,7 +50,10 @@ def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None
             raise GeneratorExit from None
         answer = failure = None
         try:
-            if not isinstance(request, Emit):
+            if isinstance(request, Tell):
+                if progress is not None:
+                    progress(request.progress)
+            elif not isinstance(request, Emit):
                 answer = _perform(request, client, dialect)
             elif not is_closed:
                 yield request.item
@@ -59,11 +64,11 @@ def stream(flow: Flow[_T], client: Any, dialect: Dialect) -> Generator[Any, None
             failure = error
 
 
-def run(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
+def run(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
     """
     Carry *flow* out with a sync client and return its result; items it emits are dropped.
     """
-    driven = stream(flow, client, dialect)
+    driven = stream(flow, client, dialect, progress)
     while True:
         try:
             next(driven)
@@ -148,9 +153,12 @@ def _start(number: int, work: Callable[[], None], started: list[Thread]) -> None
         started.append(thread)
 
 
-async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result: list[_T]) -> AsyncGenerator[Any, None]:
+async def stream_async(
+    flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None, *, result: list[_T]
+) -> AsyncGenerator[Any, None]:
     """
-    Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
+    Carry *flow* out with an async client; yield what it emits, and append its result to *result*. *progress* gets what
+    it tells, on the event loop.
 
     If the task is cancelled or the generator closed early, the flow gets an exception, and closes what it has opened
     on the server.
@@ -173,7 +181,10 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
         if failure is not None:  # what was opened is known to the flow now; this request is never sent
             continue
         try:
-            if isinstance(request, Emit):
+            if isinstance(request, Tell):
+                if progress is not None:
+                    progress(request.progress)
+            elif isinstance(request, Emit):
                 if not is_closed:
                     yield request.item
             elif isinstance(request, Call) and request.opens:
@@ -186,12 +197,12 @@ async def stream_async(flow: Flow[_T], client: Any, dialect: Dialect, *, result:
             failure = error
 
 
-async def run_async(flow: Flow[_T], client: Any, dialect: Dialect) -> _T:
+async def run_async(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
     """
     Carry *flow* out with an async client and return its result; items it emits are dropped.
     """
     result: list[_T] = []
-    async for _ in stream_async(flow, client, dialect, result=result):
+    async for _ in stream_async(flow, client, dialect, progress, result=result):
         pass
     return result[0]
 

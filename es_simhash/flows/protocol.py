@@ -19,8 +19,11 @@ __all__ = [
     "Compute",
     "Emit",
     "Flow",
+    "OnProgress",
+    "Progress",
     "Request",
     "StreamClosed",
+    "Tell",
     "Together",
     "Wait",
     "error_text",
@@ -92,7 +95,37 @@ class Compute:
     arguments: tuple[Any, ...] = ()
 
 
-Request: TypeAlias = Call | Together | Emit | Wait | Compute
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """
+    How far one step of a long call is.
+
+    Attributes:
+        done:
+            How much of the step is done, in documents or what *step* names.
+        total:
+            All of it; ``None`` if that is not known before the end.
+        step:
+            What is being done, such as ``"reading documents"``. A call has one or more steps, one after another.
+    """
+
+    done: int
+    total: int | None
+    step: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+"""What a caller passes as ``progress``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Progress, for a caller who wants to know; answered by ``None``."""
+
+    progress: Progress
+
+
+Request: TypeAlias = Call | Together | Emit | Wait | Compute | Tell
 _T = TypeVar("_T")
 Flow: TypeAlias = Generator[Request, Any, _T]
 

@@ -252,12 +252,12 @@ def judge_missing(
             Finding(
                 "note",
                 "missing",
-                f"{missing:,} documents have no fingerprint; the {len(hits):,} examined have no text with features",
+                f"documents without a fingerprint: {missing:,}; those examined ({len(hits):,}) have no features",
                 "nothing: such texts match nothing",
             )
         ]
     detail = f"; {_share(lost, hits)} of those examined should have one" if hits and text_fields else ""
-    return [Finding("error", "missing", f"{missing:,} documents have no fingerprint{detail}", "backfill the index")]
+    return [Finding("error", "missing", f"documents without a fingerprint: {missing:,}{detail}", "backfill the index")]
 
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:

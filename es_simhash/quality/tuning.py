@@ -247,7 +247,9 @@ class Tuning(Tabular):
             Sheet(title, [_without(row, "kind") for row in rows if row["kind"] == kind], bars)
             for kind, title in kinds.items()
         ]
-        return [*sheets, Sheet("Notes", [{"note": each} for each in self.notes])] if self.notes else sheets
+        # Why the figures may be incomplete comes before what is good to know.
+        notes = [{"note": each} for each in (*self.reasons, *self.notes)]
+        return [*sheets, Sheet("Notes", notes)] if notes else sheets
 
 
 def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -272,6 +272,7 @@ def test_a_query_for_nothing_is_one_line(run):
         ["query", "a", "--kql", "--console"],
         ["query", "a", "--lucene", "--exclude-id", "1"],
         ["query", "--group", "a"],
+        ["query", "--group-of", "a"],
         ["query", "--only", "duplicates", "--esql"],
         ["query", "--only", "all", "--kql"],
         ["query", "--only", "duplicates", "--group", "a", "--kql"],

@@ -65,8 +65,10 @@ class Writes(Base):
         assert error is not None or len(reports) == len(given)
         index = max(records)
         scheme = self.schemes_of(where).get(index, "shingles")
+        # A document skipped for one that the server then refused is written after the rest of its batch.
+        is_written_late = on_duplicate in ("skip", "by n") and any(each.action == "refused" for each in reports)
         for each, report in zip_longest(given, reports):
-            self._believe(each, report, index, scheme)
+            self._believe(each, report, index, scheme, is_written_late=is_written_late)
         if error is None and on_duplicate is not None and not self.faults:
             grouping = self.mappings(where)[index]["grouping"]
             self._judge_decisions(grouping, before, prints, zip(given, reports), scheme, on_duplicate)
@@ -81,7 +83,7 @@ class Writes(Base):
             return write._replace(pipeline="")
         return write._replace(pipeline=write.pipeline and f"{self.base}-{write.pipeline}")
 
-    def _believe(self, write: Write, report: Any, index: str, scheme: str) -> None:
+    def _believe(self, write: Write, report: Any, index: str, scheme: str, *, is_written_late: bool) -> None:
         """Let the model become what *report* says of *write*; without a report, anything may have happened."""
         bits = fingerprint(write.text, scheme)
 
@@ -120,7 +122,7 @@ class Writes(Base):
             assert write.kind != "create" or None in exists, f"{report}, though it was there"
             assert write.kind != "update" or exists != [None], f"{report}, though it was not there"
         if report is not None and not is_written and not self.faults:
-            refusable = {"create": exists != [None], "update": None in exists}
+            refusable = {"create": exists != [None], "update": None in exists or is_written_late}
             assert report.action == "refused", report
             assert refusable.get(write.kind), report
             return

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash.flows.lookup.index_stats import SAMPLE
-from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Tell, Together, Wait
 from es_simhash.flows.transfer.shards import LOOK_FOR_SHARDS
 
 CLOSES = ("close_point_in_time", "clear_scroll")
+READS = ("get_mapping", "get_settings", "mget", "msearch", "search")
 MOST_WAITS = 200
 
 
@@ -39,6 +40,8 @@ def drive(flow, answers, *, fail_at=None, failure=None):
         except StopIteration as stop:
             return stop.value, calls, emitted
         answer = error = None
+        if isinstance(request, Tell):
+            continue
         if isinstance(request, Call):
             calls.append(request)
         if step == fail_at:
@@ -82,6 +85,8 @@ class Run:
             What it emitted.
         waits:
             Its pauses, in seconds.
+        told:
+            What it told of its progress.
         steps:
             Number of requests it made, a group of calls being one.
         hit:
@@ -93,6 +98,7 @@ class Run:
     calls: list[Call] = field(default_factory=list)
     emitted: list[Any] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    told: list[Any] = field(default_factory=list)
     steps: int = 0
     hit: str | None = None
 
@@ -156,6 +162,9 @@ def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_
             run.error = raised
             return run
         answer = error = None
+        if isinstance(request, Tell):
+            run.told.append(request.progress)
+            continue
         run.steps += 1
         if pending is not None:
             error, pending = pending, None
@@ -198,6 +207,16 @@ def refuse_twice(store, id_, status):
 def failures():
     """Return one of each failure that a request may meet."""
     return [ServerError(429, "full"), ServerError(503), ServerError(500), ServerError(409), ConnectionError("gone")]
+
+
+def calls_to_fail(run, *, is_late):
+    """
+    Yield the number of each call of an undisturbed run that may be failed: not that of a call which only reads where
+    the failure is late, because a server that has read is as it was.
+    """
+    for number, call in enumerate(run.calls):
+        if not is_late or call.opens or call.api not in READS:
+            yield number
 
 
 def is_harmless(run, number, failure):

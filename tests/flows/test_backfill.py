@@ -11,6 +11,7 @@ from tests.flows.by_hand import (
     CLOSES,
     Cancelled,
     ServerError,
+    calls_to_fail,
     carry_out,
     closed_all,
     drive,
@@ -87,7 +88,7 @@ def test_undisturbed():
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(failure, is_late, tmp_path):
     """A busy server is waited for; all else comes out, and another run goes on from the checkpoint without a gap."""
-    for number in range(len(run_backfill(filled()).calls)):
+    for number in calls_to_fail(run_backfill(filled()), is_late=is_late):
         store, file = filled(), tmp_path / str(number)
         before = store.sequence
         trouble = {"fail_at": number, "failure": failure, "is_late": is_late}

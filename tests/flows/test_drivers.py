@@ -13,7 +13,7 @@ from es_simhash import AsyncSimHashClient, SimHashClient, flows
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.drivers import run, run_async, stream, stream_async
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.protocol import Call, Compute, Emit, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Progress, Tell, Together, Wait
 from tests.flows.by_hand import ServerError
 
 
@@ -368,3 +368,36 @@ def test_every_request_of_a_flow_is_in_every_dialect():
     assert len(called) > 10
     for dialect in (ELASTICSEARCH, OPENSEARCH):
         assert called <= set(dialect.methods)
+
+
+def telling():
+    """A flow that tells how far it is, asks the server for something, and gives back what it opened."""
+    try:
+        yield Tell(Progress(1, 2, "reading"))
+        yield Call("search", {"index": "a"})
+        yield Emit("item")
+        yield Tell(Progress(2, 2, "reading"))
+    finally:
+        yield Call("clear_scroll", {"scroll_id": "x"})
+
+
+def test_progress_reaches_who_asked_for_it():
+    """In order, from both drivers; without a listener it is dropped."""
+    told = []
+    assert list(stream(telling(), Client(), ELASTICSEARCH, told.append)) == ["item"]
+    asyncio.run(run_async(telling(), AsyncClient(), ELASTICSEARCH, told.append))
+    assert told == [Progress(1, 2, "reading"), Progress(2, 2, "reading")] * 2
+    assert run(telling(), Client(), ELASTICSEARCH) is None
+
+
+def test_a_listener_that_fails_ends_the_call():
+    """With its own exception, after what was opened is closed: so a button can stop the work."""
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    for make, drive in ((Client, run), (AsyncClient, lambda *args: asyncio.run(run_async(*args)))):
+        client = make()
+        with pytest.raises(KeyboardInterrupt):
+            drive(telling(), client, ELASTICSEARCH, stop)
+        assert client.calls == ["cleared"]

@@ -10,7 +10,17 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import GroupingRequest
-from tests.flows.by_hand import CLOSES, Cancelled, ServerError, carry_out, closed_all, failures, is_harmless, is_passing
+from tests.flows.by_hand import (
+    CLOSES,
+    Cancelled,
+    ServerError,
+    calls_to_fail,
+    carry_out,
+    closed_all,
+    failures,
+    is_harmless,
+    is_passing,
+)
 from tests.flows.fake_server import INDEX, FakeServer, unmarked
 
 A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
@@ -100,7 +110,7 @@ def test_undisturbed(way):
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(way, failure, is_late):
     """A busy server is waited for, and the groups are right; all else comes out, and what was told is true."""
-    for number in range(len(run_ingest(filled(), way).calls)):
+    for number in calls_to_fail(run_ingest(filled(), way), is_late=is_late):
         store = filled()
         run = run_ingest(store, way, fail_at=number, failure=failure, is_late=is_late)
         assert_told_truly(run, store)
@@ -182,18 +192,10 @@ def test_a_document_that_is_refused(way, id_):
 
 @ways
 @pytest.mark.parametrize("id_", NEW)
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_document_refused_for_load(way, id_, status):
-    """It alone is sent again, and all is as if nothing had been."""
-    store, refused = filled(), []
-
-    def refuse(header):
-        if header["_id"] == id_ and len(refused) < 2:
-            refused.append(header)
-            return status
-        return None
-
-    store.refuse = refuse
+def test_a_document_refused_for_load(way, id_):
+    """With either status: it alone is sent again, and all is as if nothing had been."""
+    store, statuses = filled(), [503, 429]
+    store.refuse = lambda header: statuses.pop() if header["_id"] == id_ and statuses else None
     run, calm = run_ingest(store, way), run_ingest(filled(), way)
     assert [each.action for each in run.emitted] == [each.action for each in calm.emitted]
     assert {each.reason for each in run.emitted} == {None}

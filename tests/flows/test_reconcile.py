@@ -5,10 +5,12 @@ import pytest
 from es_simhash import MappingError, fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.reconcile import reconcile
+from es_simhash.index.grouping.regrouping import Regrouping
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from tests.flows.by_hand import (
     CLOSES,
     Cancelled,
+    calls_to_fail,
     carry_out,
     closed_all,
     failures,
@@ -87,7 +89,7 @@ def test_undisturbed(since):
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(since, failure, is_late):
     """A busy server is waited for where documents are written; all else comes out, and another run ends the work."""
-    for number in range(len(run_reconcile(filled(), since=since).calls)):
+    for number in calls_to_fail(run_reconcile(filled(), since=since), is_late=is_late):
         store = filled()
         before = store.sequence
         run = run_reconcile(store, since=since, fail_at=number, failure=failure, is_late=is_late)
@@ -191,6 +193,30 @@ def test_a_grouping_that_changes_meanwhile_ends_the_run(since):
             carry_out(flow, answer, meddle_at=number, meddle=lambda _, store=store: regroup(store))
         late = [n for n, api in enumerate(seen) if api == "bulk" and n >= number]
         assert late in ([], [number])
+
+
+def begin_another_change(store):
+    """Record that a change to another grouping has begun, as another run with regroup does."""
+    own = store.mapping["_meta"]["es_simhash"]["simhash"]
+    change = Regrouping(Grouping.from_dict(own["grouping"]), Grouping("connected", 3, similarity=0.8))
+    own.update(change.put(own))
+
+
+def test_another_change_of_the_grouping_is_not_ended():
+    """Whenever it begins: it stays recorded, and this run is an error, also where it has no document to write."""
+
+    def regroup_to_five(store, **trouble):
+        run_reconcile(store)
+        flow = reconcile(Context(), INDEX, GroupingRequest(max_distance=5), regroup=True)
+        return carry_out(flow, store, **trouble)
+
+    apis = regroup_to_five(filled()).apis
+    assert "bulk" not in apis
+    for number in range(apis.index("put_mapping") + 1, len(apis) - 1):
+        store = filled()
+        with pytest.raises(MappingError, match="meanwhile"):
+            regroup_to_five(store, meddle_at=number, meddle=begin_another_change)
+        assert store.mapping["_meta"]["es_simhash"]["simhash"]["regrouping"]["to"]["rule"] == "connected"
 
 
 def test_every_write_is_conditional():

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash import SimHashClient
 from es_simhash.flows.removal import restore as restore_module
 from tests.estates.wire import Wire
-from tests.server.conftest import make_client
 from tests.server.proxy import signalling_proxy
 from tests.server.removals import ALL, copies, fill, sources, through_wire
 from tests.server.support import ROUNDS
@@ -30,13 +28,6 @@ REQUESTS = 30
 def archive(tmp_path):
     """Name of an archive."""
     return tmp_path / "removed.jsonl.gz"
-
-
-@pytest.fixture
-def sync_simhash(server):
-    """A sync client of ours."""
-    with make_client(server) as client:
-        yield SimHashClient(client)
 
 
 def remove_all(simhash, archive, index):

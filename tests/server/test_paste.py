@@ -11,6 +11,7 @@ import uuid
 import pytest
 
 from es_simhash import (
+    SimHashClient,
     build_distance_field,
     build_mapping,
     build_query,
@@ -133,3 +134,17 @@ def test_the_printed_text_is_all_of_stdout(run, index, held):
     assert printed == build_query_bar("lucene", fingerprint=held[20], max_distance=2) + "\n"
     printed = run("query", "--id", "00020", "--index", index, "--script-field", "--console").stdout
     assert json.loads(printed.split("\n", 2)[2])["script_fields"]
+
+
+def test_the_group_of_a_document(run, index, sync_client):
+    """Of a duplicate and of a canonical; a document alone is in none."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = "The council approved the new bridge over the river on Tuesday."
+    bodies = {"a": text, "b": text, "c": "Shares of the chip maker fell by a tenth."}
+    list(simhash.ingest(index, [{"_id": id_, "body": body} for id_, body in bodies.items()]))
+    sync_client.indices.refresh(index=index)
+    for id_ in ("a", "b"):
+        assert run("query", "--kql", "--group-of", id_, "--index", index).stdout == 'simhash.group: "a"\n'
+    done = run("query", "--kql", "--group-of", "c", "--index", index)
+    assert (done.exit_code, done.stdout) == (1, "")

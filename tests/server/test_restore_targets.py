@@ -152,12 +152,14 @@ def test_a_final_pipeline_is_noticed(server, made, index, tmp_path, simhash):
     steps = [{"set": {"field": "seen", "value": 2, "if": "ctx.n != 1"}}]
     server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": steps})
     server.request("PUT", f"/{made}/_settings", {"index.final_pipeline": index})
+    simhash.reconcile(made)
     try:
         rows = [(made, f"d{n}", None, source_of(f"one two three {n}", n=n), "c") for n in range(2)]
         path = write_archive(tmp_path / "removed.jsonl.gz", rows)
         records = list(simhash.restore(path))
         assert [(each.action, each.kind) for each in records] == [("differs", "pipeline"), ("restored", None)]
         assert [each.is_done for each in records] == [False, True]
+        assert all("group" in source["simhash"] for source in read_all(server, made).values())
     finally:
         server.request("DELETE", f"/{index}")
         server.request("DELETE", f"/_ingest/pipeline/{index}")

@@ -37,6 +37,7 @@ USES = {
     "doctor": ("grouped", "doctor INDEX"),
     "tune": ("grouped", "tune INDEX"),
     "groups": ("grouped", "groups INDEX"),
+    "query --group-of": ("grouped", "query --kql --index INDEX --group-of 1"),
     "stats": ("grouped", "stats INDEX"),
     "report": ("grouped", "report INDEX --out REPORT"),
     "pairs": ("grouped", "pairs INDEX"),

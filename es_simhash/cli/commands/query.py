@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import click
@@ -45,6 +46,7 @@ EXAMPLES = [
 @options.text_file
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of --index.")
 @click.option("--group", metavar="NAME", help="Show this group; its name is the id of its canonical. For a query bar.")
+@click.option("--group-of", metavar="ID", help="Show the group of this document of --index. For a query bar.")
 @click.option("--only", type=click.Choice(SELECTIONS), help="Show these documents. For a query bar: --kql or --lucene.")
 @options.max_distance
 @click.option(
@@ -97,6 +99,7 @@ def command(
     file: str | None,
     document_id: str | None,
     group: str | None,
+    group_of: str | None,
     only: Any,
     max_distance: int | None,
     size: int | None,
@@ -119,16 +122,16 @@ def command(
     If the lookup plan ends in "+ script", the hits are the near-duplicates. Otherwise the hits are candidates: a
     candidate is a near-duplicate if its fingerprint (in fields) is within --max-distance bits, which es-simhash
     distance computes. The scheme must be the one of the index; es-simhash check prints it. The command needs a server
-    only for --id with a --max-distance above 3, or with an option below.
+    only for --group-of, and for --id with a --max-distance above 3 or with an option below.
 
     Stdout has nothing but the text to paste; remarks go to stderr. --esql prints the lookup in ES|QL. --kql and
-    --lucene print text for a query bar: the candidates of the text, or a --group, or --only some kind of documents.
-    --runtime-field and --script-field print the script of a field that shows the distance to the text; with --console
-    they add that field to the search, and --script-field then works on both products.
+    --lucene print text for a query bar: the candidates of the text, a --group, the --group-of a document, or --only
+    one kind of documents. --runtime-field and --script-field print the script of a field that shows the distance to the
+    text; with --console they add that field to the search, and --script-field then works on both products.
     """
-    subjects = (text, fingerprint, file, document_id, group, only)
+    subjects = (text, fingerprint, file, document_id, group, group_of, only)
     if sum(given is not None for given in subjects) != 1:
-        raise click.UsageError("pass exactly one of TEXT, --file, --fingerprint, --id, --group and --only")
+        raise click.UsageError("pass exactly one of TEXT, --file, --fingerprint, --id, --group, --group-of and --only")
     form: Any = check_form(
         [name for name in FORMS if flags[name]],
         console=console,
@@ -137,11 +140,13 @@ def command(
         exclude_ids=exclude_ids,
         one_per_group=one_per_group,
         plans=plans,
-        is_selection=group is not None or only is not None,
+        is_selection=any(each is not None for each in (group, group_of, only)),
     )
     if plans > 1 and not console:
         raise click.UsageError("--plans needs --console: without it the output is one search")
     distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
+    if group_of is not None:
+        group = _group_of(target, index, group_of)
     if form in ("kql", "lucene") and (group is not None or only is not None):
         print_text(query_bar_text(form, group=group, only=only, prefix=target.prefix))
         return
@@ -185,6 +190,18 @@ def _print_search(what: str, body: Any, index: str, console: bool, as_json: bool
     else:
         note(what)
         print_json(body, indent=None if as_json else 2)
+
+
+def _group_of(target: Target, index: str, id_: str) -> str:
+    with connect(target, index) as connection:
+        groups = connection.simhash.groups(index, filter={"ids": {"values": [id_]}})
+        with closing(groups):
+            found = next(groups, None)
+    if found is None:
+        raise InvalidInputError(
+            f"document {shorten(id_)} of {shorten(index)} is in no group of two or more: give another id, or a group"
+        )
+    return found.id
 
 
 def _fingerprint(text: str, scheme: Scheme | str | None) -> int:

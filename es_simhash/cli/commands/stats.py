@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,10 +15,14 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line
 from es_simhash.cli.tables import print_table
+from es_simhash.dashboards.rows import size_rows
 from es_simhash.quality.stats import utc_text
 
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
+
+# Characters of a text in a table.
+_SHOWN = 60
 
 EXAMPLES = [
     "es-simhash stats news",
@@ -79,20 +83,18 @@ def _show(stats: Stats) -> None:
     ]
     print_table(["", "#number", "#share"], [(name, f"{number:,}", share) for name, number, share in rows])
     if stats.groups.number:
-        largest = [(each.id, f"{each.documents:,}", each.text or "") for each in stats.groups.largest]
+        largest = [(each.id, f"{each.documents:,}", _cut(each.text or "")) for each in stats.groups.largest]
         print_table(["group", "#documents", "text"], largest, title="largest groups")
-        _show_numbers("groups by size", "#documents", "#groups", stats.groups.sizes)
+        # Every size has its number with --json; here large sizes are counted together.
+        sizes = [(row["label"], f"{row['groups']:,}") for row in size_rows(stats.groups.sizes)]
+        print_table(["#documents", "#groups"], sizes, title="groups by size")
     if stats.distances:
-        _show_numbers("duplicates by distance", "#bits", "#duplicates", stats.distances)
+        distances = [(bits, f"{number:,}") for bits, number in stats.distances.items()]
+        print_table(["#bits", "#duplicates"], distances, title="duplicates by distance")
     if stats.sources is not None:
         _show_counts("by source", "source", _sources(stats.sources))
     if stats.time is not None:
         _show_counts("over time", stats.time.interval, _times(stats.time))
-
-
-def _show_numbers(title: str, name: str, what: str, numbers: Mapping[int, int]) -> None:
-    rows = [(f"{each:,}", f"{number:,}") for each, number in numbers.items()]
-    print_table([name, what], rows, title=title)
 
 
 def _show_counts(title: str, name: str, counts: Iterable[tuple[str, Count]]) -> None:
@@ -112,6 +114,10 @@ def _sources(found: SourceCounts) -> list[tuple[str, Count]]:
 def _times(found: TimeCounts) -> list[tuple[str, Count]]:
     parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in found.parts.items()]
     return [("(earlier)", found.earlier), *parts, ("(later)", found.later), ("(none)", found.without)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _percent(share: float | None) -> str:

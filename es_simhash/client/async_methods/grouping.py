@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import AsyncBase
 from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import OnProgress
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.index.meta import text_fields_of
 
@@ -97,6 +98,7 @@ class AsyncGroupingMethods(AsyncBase):
         op_type: OpType = "index",
         max_delay: float | None = None,
         batch: int = 500,
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[Written, None]:
         """
         Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
@@ -158,6 +160,8 @@ class AsyncGroupingMethods(AsyncBase):
                 is read where the reports are read.
             batch:
                 Most documents in one request, 1 to 10,000.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
@@ -178,7 +182,7 @@ class AsyncGroupingMethods(AsyncBase):
             op_type=op_type,
         )
         sizes = IngestSizes(documents=batch)
-        return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes))
+        return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes), progress)
 
     async def reconcile(
         self,
@@ -194,6 +198,7 @@ class AsyncGroupingMethods(AsyncBase):
         within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
         regroup: bool = False,
+        progress: OnProgress | None = None,
     ) -> Reconciled:
         """
         Rewrite the group fields of *index* that disagree with the rule.
@@ -215,6 +220,8 @@ class AsyncGroupingMethods(AsyncBase):
                 Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
                 until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
                 again if it was stopped.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
@@ -226,7 +233,9 @@ class AsyncGroupingMethods(AsyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
-        return await self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup))
+        return await self._run(
+            reconcile(self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup), progress
+        )
 
     def groups(
         self,
@@ -238,6 +247,7 @@ class AsyncGroupingMethods(AsyncBase):
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[Group, None]:
         """
         Yield each group of two or more documents of *index*, as the documents say.
@@ -260,6 +270,8 @@ class AsyncGroupingMethods(AsyncBase):
                 Compare the present texts of members with that of their canonical, and leave out those whose similarity
                 is smaller than this (``True``: that of the preset, else .8), or whose text cannot be read. By default
                 texts are not compared, and the groups are what the documents say.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
@@ -268,7 +280,7 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.flows.grouping.groups import GroupOptions, groups
 
         options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, preset=preset, verify=verify)
-        return self._stream(groups(self._context, index, options))
+        return self._stream(groups(self._context, index, options), progress)
 
     def pairs(
         self,
@@ -278,6 +290,7 @@ class AsyncGroupingMethods(AsyncBase):
         preset: str | Preset | None = None,
         verify: Verified | None = None,
         max_distance: int | None = None,
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[Pair, None]:
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
@@ -298,6 +311,8 @@ class AsyncGroupingMethods(AsyncBase):
                 that are near another are read first. By default texts are not compared.
             max_distance:
                 Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             SchemeMismatchError: If the two have different schemes.
@@ -307,4 +322,4 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
-        return self._stream(pairs(self._context, index, against, request))
+        return self._stream(pairs(self._context, index, against, request), progress)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from es_simhash.arguments import check_items
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import OnProgress
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
@@ -49,6 +50,7 @@ class AsyncRemovalMethods(AsyncBase):
         protect: str | None = None,
         show: Sequence[str] = (),
         max_field_chars: int = 10_000,
+        progress: OnProgress | None = None,
     ) -> RemovalPlan:
         """
         Write a plan of removal to the file *path*: which duplicates of *index* would be deleted, and for what.
@@ -85,6 +87,8 @@ class AsyncRemovalMethods(AsyncBase):
                 Further fields whose values the plan shows.
             max_field_chars:
                 Characters of a value after which it is cut in the plan.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             GuardRailError: If more would be removed than *max_share*; then there is no file.
@@ -105,10 +109,10 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(plan_removal(self._context, index, path, options))
+        return await self._run(plan_removal(self._context, index, path, options), progress)
 
     def apply_removal(
-        self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
+        self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str], progress: OnProgress | None = None
     ) -> AsyncGenerator[Deduped, None]:
         """
         Delete what the plan in the file *path* names, and yield a record of each line.
@@ -122,6 +126,8 @@ class AsyncRemovalMethods(AsyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
@@ -129,7 +135,7 @@ class AsyncRemovalMethods(AsyncBase):
         """
         from es_simhash.flows.removal.apply import apply_removal
 
-        return self._stream(apply_removal(path, archive))
+        return self._stream(apply_removal(path, archive), progress)
 
     def dedupe(
         self,
@@ -151,6 +157,7 @@ class AsyncRemovalMethods(AsyncBase):
         max_share: float = 0.2,
         protect: str | None = None,
         show: Sequence[str] = (),
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[Deduped, None]:
         """
         Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
@@ -172,6 +179,8 @@ class AsyncRemovalMethods(AsyncBase):
                 As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
             filter, min_similarity, limit, max_share, protect, show:
                 For ``"delete"``, as for :meth:`plan_removal`.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
@@ -184,7 +193,7 @@ class AsyncRemovalMethods(AsyncBase):
         check_action(action, archive, dry_run=dry_run)
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         if action == "tag":
-            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
+            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
         options = PlanOptions(
             grouping=request,
             filter=filter,
@@ -195,8 +204,8 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, options))
-        return self._stream(delete_duplicates(self._context, index, options, archive))
+            return self._stream(show_duplicates(self._context, index, options), progress)
+        return self._stream(delete_duplicates(self._context, index, options, archive), progress)
 
     def restore(
         self,
@@ -205,6 +214,7 @@ class AsyncRemovalMethods(AsyncBase):
         index: str | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[Restored, None]:
         """
         Put the documents of *archive* back, and yield a record of each.
@@ -225,6 +235,8 @@ class AsyncRemovalMethods(AsyncBase):
             on_regrouped:
                 Is called at the end with the names of indices that are grouped together, and with what was done to
                 their groups. By default a warning tells of groups that could not be made right.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
@@ -235,4 +247,6 @@ class AsyncRemovalMethods(AsyncBase):
         files = (
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
         )
-        return self._stream(restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped))
+        return self._stream(
+            restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped), progress
+        )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import OnProgress
 from es_simhash.hashing import Scheme
 from es_simhash.index.meta import IndexSettings
 
@@ -128,6 +129,7 @@ class AsyncUpkeepMethods(AsyncBase):
         documents_per_second: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
+        progress: OnProgress | None = None,
     ) -> AsyncGenerator[BackfillProgress, None]:
         """
         Give each document of *index* the fingerprint of its present text, and yield the progress.
@@ -156,6 +158,8 @@ class AsyncUpkeepMethods(AsyncBase):
                 File that records what is done, 8 bytes a document; with the same file, a later run goes on.
             dry_run:
                 Write nothing; count what would change, and forecast the time.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             MappingError: If the index lacks the fields and they cannot be added.
@@ -174,7 +178,7 @@ class AsyncUpkeepMethods(AsyncBase):
             checkpoint=checkpoint,
             dry_run=dry_run,
         )
-        return self._stream(backfill(self._context, index, options))
+        return self._stream(backfill(self._context, index, options), progress)
 
     async def doctor(
         self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
@@ -207,6 +211,7 @@ class AsyncUpkeepMethods(AsyncBase):
         schemes: Sequence[str | Scheme] = (),
         text_field: str | Sequence[str] = (),
         seed: int = 0,
+        progress: OnProgress | None = None,
     ) -> Tuning:
         """
         Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
@@ -224,13 +229,15 @@ class AsyncUpkeepMethods(AsyncBase):
                 Field or fields of the text; by default those that the index records.
             seed:
                 Chooses the sample and the edits.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
         from es_simhash.flows.upkeep.tune import tune
 
-        return await self._run(tune(self._context, index, sample, schemes, text_field, seed))
+        return await self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
 
     async def explain(
         self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
 from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import OnProgress
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.index.meta import text_fields_of
 
@@ -96,6 +97,7 @@ class GroupingMethods(SyncBase):
         op_type: OpType = "index",
         max_delay: float | None = None,
         batch: int = 500,
+        progress: OnProgress | None = None,
     ) -> Generator[Written, None, None]:
         """
         Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
@@ -157,6 +159,8 @@ class GroupingMethods(SyncBase):
                 is read where the reports are read.
             batch:
                 Most documents in one request, 1 to 10,000.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
@@ -177,7 +181,7 @@ class GroupingMethods(SyncBase):
             op_type=op_type,
         )
         sizes = IngestSizes(documents=batch)
-        return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes))
+        return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes), progress)
 
     def reconcile(
         self,
@@ -193,6 +197,7 @@ class GroupingMethods(SyncBase):
         within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
         regroup: bool = False,
+        progress: OnProgress | None = None,
     ) -> Reconciled:
         """
         Rewrite the group fields of *index* that disagree with the rule.
@@ -214,6 +219,8 @@ class GroupingMethods(SyncBase):
                 Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
                 until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
                 again if it was stopped.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
@@ -225,7 +232,9 @@ class GroupingMethods(SyncBase):
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
-        return self._run(reconcile(self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup))
+        return self._run(
+            reconcile(self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup), progress
+        )
 
     def groups(
         self,
@@ -237,6 +246,7 @@ class GroupingMethods(SyncBase):
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
+        progress: OnProgress | None = None,
     ) -> Generator[Group, None, None]:
         """
         Yield each group of two or more documents of *index*, as the documents say.
@@ -259,6 +269,8 @@ class GroupingMethods(SyncBase):
                 Compare the present texts of members with that of their canonical, and leave out those whose similarity
                 is smaller than this (``True``: that of the preset, else .8), or whose text cannot be read. By default
                 texts are not compared, and the groups are what the documents say.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
@@ -267,7 +279,7 @@ class GroupingMethods(SyncBase):
         from es_simhash.flows.grouping.groups import GroupOptions, groups
 
         options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, preset=preset, verify=verify)
-        return self._stream(groups(self._context, index, options))
+        return self._stream(groups(self._context, index, options), progress)
 
     def pairs(
         self,
@@ -277,6 +289,7 @@ class GroupingMethods(SyncBase):
         preset: str | Preset | None = None,
         verify: Verified | None = None,
         max_distance: int | None = None,
+        progress: OnProgress | None = None,
     ) -> Generator[Pair, None, None]:
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
@@ -297,6 +310,8 @@ class GroupingMethods(SyncBase):
                 that are near another are read first. By default texts are not compared.
             max_distance:
                 Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             SchemeMismatchError: If the two have different schemes.
@@ -306,4 +321,4 @@ class GroupingMethods(SyncBase):
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
-        return self._stream(pairs(self._context, index, against, request))
+        return self._stream(pairs(self._context, index, against, request), progress)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from es_simhash.arguments import check_items
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
+from es_simhash.flows.protocol import OnProgress
 
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.reconcile import Reconciled
@@ -48,6 +49,7 @@ class RemovalMethods(SyncBase):
         protect: str | None = None,
         show: Sequence[str] = (),
         max_field_chars: int = 10_000,
+        progress: OnProgress | None = None,
     ) -> RemovalPlan:
         """
         Write a plan of removal to the file *path*: which duplicates of *index* would be deleted, and for what.
@@ -84,6 +86,8 @@ class RemovalMethods(SyncBase):
                 Further fields whose values the plan shows.
             max_field_chars:
                 Characters of a value after which it is cut in the plan.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             GuardRailError: If more would be removed than *max_share*; then there is no file.
@@ -104,10 +108,10 @@ class RemovalMethods(SyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return self._run(plan_removal(self._context, index, path, options))
+        return self._run(plan_removal(self._context, index, path, options), progress)
 
     def apply_removal(
-        self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str]
+        self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str], progress: OnProgress | None = None
     ) -> Generator[Deduped, None, None]:
         """
         Delete what the plan in the file *path* names, and yield a record of each line.
@@ -121,6 +125,8 @@ class RemovalMethods(SyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
@@ -128,7 +134,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.flows.removal.apply import apply_removal
 
-        return self._stream(apply_removal(path, archive))
+        return self._stream(apply_removal(path, archive), progress)
 
     def dedupe(
         self,
@@ -150,6 +156,7 @@ class RemovalMethods(SyncBase):
         max_share: float = 0.2,
         protect: str | None = None,
         show: Sequence[str] = (),
+        progress: OnProgress | None = None,
     ) -> Generator[Deduped, None, None]:
         """
         Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
@@ -171,6 +178,8 @@ class RemovalMethods(SyncBase):
                 As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
             filter, min_similarity, limit, max_share, protect, show:
                 For ``"delete"``, as for :meth:`plan_removal`.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
@@ -183,7 +192,7 @@ class RemovalMethods(SyncBase):
         check_action(action, archive, dry_run=dry_run)
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         if action == "tag":
-            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run))
+            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
         options = PlanOptions(
             grouping=request,
             filter=filter,
@@ -194,8 +203,8 @@ class RemovalMethods(SyncBase):
             show=show,
         )
         if archive is None:
-            return self._stream(show_duplicates(self._context, index, options))
-        return self._stream(delete_duplicates(self._context, index, options, archive))
+            return self._stream(show_duplicates(self._context, index, options), progress)
+        return self._stream(delete_duplicates(self._context, index, options, archive), progress)
 
     def restore(
         self,
@@ -204,6 +213,7 @@ class RemovalMethods(SyncBase):
         index: str | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> Generator[Restored, None, None]:
         """
         Put the documents of *archive* back, and yield a record of each.
@@ -224,6 +234,8 @@ class RemovalMethods(SyncBase):
             on_regrouped:
                 Is called at the end with the names of indices that are grouped together, and with what was done to
                 their groups. By default a warning tells of groups that could not be made right.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
@@ -234,4 +246,6 @@ class RemovalMethods(SyncBase):
         files = (
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
         )
-        return self._stream(restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped))
+        return self._stream(
+            restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped), progress
+        )

@@ -14,7 +14,7 @@ from es_simhash.flows.context import Context, Index, Resolved, check_index
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import fetch_texts
-from es_simhash.flows.protocol import Compute, Emit, Flow
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.buckets import BucketReader, aggregate
@@ -137,10 +137,15 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
             every += part
         every.sort(key=lambda each: -each[1])
         for begin in range(0, len(every), BUCKETS):
-            yield from reader.emit([name for name, _ in every[begin : begin + BUCKETS]])
+            part = every[begin : begin + BUCKETS]
+            yield from reader.emit([name for name, _ in part])
+            yield Tell(Progress(begin + len(part), len(every), "reading groups"))
     else:
+        done = 0
         while part := (yield from names.read()):
             yield from reader.emit([name for name, _ in part])
+            done += len(part)
+            yield Tell(Progress(done, None, "reading groups"))
     now = yield from _read_grouping(context, index, options)
     if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")

@@ -24,7 +24,7 @@ from es_simhash.flows.grouping.settle import Settlement, decide_items
 from es_simhash.flows.grouping.source import Batch, IdFrom, IngestOptions, IngestSizes, OpType, Source
 from es_simhash.flows.grouping.write_target import WriteTarget, check_indices, find_write_target
 from es_simhash.flows.grouping.written import Written, report
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together
 from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
@@ -202,6 +202,7 @@ class _Pipeline:
 
     def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
+        done = 0
         grouper = self._grouper
         lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
@@ -220,6 +221,8 @@ class _Pipeline:
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._context.prefix))
+            done += len(items)
+            yield Tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
             for each in (failure, batch.failure, answers.ahead):
                 if isinstance(each, BaseException):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.existing import GroupLookups
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.pages import Hits, read_each, read_pages
@@ -39,6 +39,7 @@ def read_all(context: Context, index: Index, table: Table, query: Mapping[str, A
 
     def add(hits: Hits) -> Flow[bool]:
         yield Compute(table.add, (hits,))
+        yield Tell(Progress(len(table), None, "reading documents"))
         return False
 
     clauses = [{"exists": {"field": Fields(context.prefix).fingerprint}}, *([query] if query else [])]

@@ -17,7 +17,7 @@ from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.read import read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.flows.grouping.texts import read_texts
-from es_simhash.flows.protocol import Compute, Flow, noting
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell, noting
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
@@ -202,7 +202,7 @@ def reconcile(
     if not dry_run:
         yield from refresh(index)
     if regroup and not dry_run and report.is_settled:
-        yield from finish_regrouping(context, (yield from resolve_index(context, index)))
+        yield from finish_regrouping(context, index, grouping)
     return report
 
 
@@ -232,6 +232,8 @@ class _Writer:
         for begin in range(0, len(places), self._batch):
             self._at = None if self._orders_by_at else (yield Compute(now))
             yield from self._write(places[begin : begin + self._batch], check)
+            done = min(begin + self._batch, len(places))
+            yield Tell(Progress(done, len(places), "rewriting groups"))
         if self.changed:
             yield from check()  # a batch that was on its way when the grouping was changed is an error, and no success
 

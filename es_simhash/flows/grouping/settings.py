@@ -170,16 +170,15 @@ def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
 
 
-def finish_regrouping(context: Context, resolved: Resolved) -> Flow[None]:
+def finish_regrouping(context: Context, index: Index, grouping: Grouping) -> Flow[None]:
     """
-    Record the new grouping of the *resolved* indices whose documents are all rewritten.
+    Record *grouping* as that of *index*, whose documents are all rewritten.
 
-    Args:
-        context:
-            What the client object knows.
-        resolved:
-            The indices, with their mappings as they are now.
+    Raises:
+        MappingError: If another change has begun meanwhile, or has taken the place of this one: that one goes on.
     """
+    resolved = yield from resolve_index(context, index)
+    _compare(resolved, grouping, regroup=True)
     for name, own in resolved.each.items():
         change = Regrouping.read(own)
         if change is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import FoundTexts, fetch_texts
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.index.similarity import shingle_set
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def read_texts(
             yield Compute(_add, (store, numbers, part, found))
             for place, row in part.items():
                 versions[place] = found.versions.get(row.key, (-1, -1))
+        yield Tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions)
 

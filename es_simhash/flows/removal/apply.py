@@ -35,7 +35,7 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import check_input, check_output
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
@@ -83,10 +83,13 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
         if standing:
             yield from _check_guards(plan, writer, standing)
         removals = plan.removals()
+        done = 0
         while lines := (yield Compute(_take, (removals,))):
             for record in (yield from _Batch(plan, writer).carry_out(lines)):
                 kinds.update([record.kind] if record.kind else [])
                 yield Emit(record)
+            done += len(lines)
+            yield Tell(Progress(done, len(plan), "removing documents"))
     if standing:
         yield from refresh(standing)
     return kinds

@@ -17,7 +17,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
 from es_simhash.flows.resolve import resolve_index
@@ -164,6 +164,7 @@ class _Planning:
         places = yield Compute(_by_canonical, (groups,))
         for begin in range(0, len(places), BATCH):
             yield from self._add(list(_candidates(groups, places[begin : begin + BATCH])))
+            yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
 
     def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
         """Return how many of the lines *order* have each value of the protected field."""

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from es_simhash.arguments import check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context, check_index
-from es_simhash.flows.protocol import Compute, Emit, Flow
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
@@ -71,6 +71,7 @@ def restore(
     lines: Iterator[Archived] = yield Compute(_open, (files,))
     targets = _Targets(context, index)
     regroup = Regroup(context)
+    done = 0
     while batch := (yield Compute(_take, (lines,))):
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
@@ -78,10 +79,12 @@ def restore(
             if line.together and not dry_run:
                 regroup.join((yield from targets.find_all(line.together)))
         for line, record in (yield from work.carry_out()):
-            if record.action in ("restored", "exists"):
+            if record.action in ("restored", "exists") or record.kind == "pipeline":
                 canonical = yield from targets.find(line.canonical.index)
                 regroup.add(line.id, (yield from targets.find(line.index)), canonical)
             yield Emit(record)
+        done += len(batch)
+        yield Tell(Progress(done, None, "restoring documents"))
     if not dry_run:
         yield from regroup.carry_out(on_regrouped)
 

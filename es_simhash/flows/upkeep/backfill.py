@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.arguments import check_count, check_fields, check_number, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.conditional_write import rewrite
@@ -192,6 +192,7 @@ class _Backfill:
         self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         yield from self._pace()
         yield Emit(self._report())
+        yield Tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
         return list(answers[len(parts) :])
 
     def _take_later(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:

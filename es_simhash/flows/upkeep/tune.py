@@ -16,7 +16,7 @@ from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index, index_key
 from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
@@ -75,6 +75,7 @@ def tune(
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     texts = [text for _, text in sampled]
+    yield Tell(Progress(len(texts), sample, "sampling texts"))
     if not texts:
         raise InvalidInputError(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
@@ -102,7 +103,9 @@ def tune(
         if len(texts) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     pairs_of = None if real is None or settings is None else (settings.scheme, real)
+    yield Tell(Progress(0, len(chosen), "measuring schemes"))
     found: Tuning = yield Compute(_measure, (index_key(name), documents, texts, chosen, stats, notes, seed, pairs_of))
+    yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, reasons=tuple(reasons))
 
 

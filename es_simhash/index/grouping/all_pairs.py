@@ -72,7 +72,7 @@ def near_pairs(
 
     The same fingerprints are yielded in the same order whatever the number of threads and the bound; how many are in
     one part may differ. Equal values make pairs with each other: collapse them first (``numpy.unique``) where there may
-    be many. Memory: 8 bytes a fingerprint where they are sorted and distinct, else 24, and *memory_bytes*.
+    be many. Memory: 8 bytes a fingerprint where they are sorted and distinct, else 24, *memory_bytes*, and 100 MB.
 
     Args:
         values:
@@ -107,11 +107,11 @@ def near_pairs(
             yield Pairs(places[found.left], places[found.right], found.distance)
         return
     starts = np.append(np.flatnonzero(is_first), len(ordered))
-    every = np.arange(len(ordered))
-    ends = np.repeat(starts[1:], np.diff(starts))
-    for left, right in expand_ranges(every, every + 1, ends):
+    followed = np.flatnonzero(~is_first[1:])
+    ends = starts[np.searchsorted(starts, followed, side="right")]
+    for left, right in expand_ranges(followed, followed + 1, ends):
         yield Pairs(places[left], places[right], np.zeros(len(left), np.uint8))
-    del every, ends
+    del followed, ends
     for found in _distinct_pairs(ordered[starts[:-1]], max_distance, threads, memory_bytes):
         for pair, left in expand_ranges(np.arange(len(found)), starts[found.left], starts[found.left + 1]):
             other = found.right[pair]

@@ -182,6 +182,7 @@ class Decider:
         self._grouping = grouping
         self._policy = policy
         self.in_flight = InFlight()
+        self._latest = 0
 
     def decide(
         self,
@@ -228,11 +229,13 @@ class Decider:
         """
         Return when *draft* is grouped: after what it replaces, so that the order of writing can be read from the index.
 
-        A clock does not tell the documents of one batch apart, and those of two writers differ.
+        A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
+        moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
         """
         before = [draft.id, *(each.group for each in decision.replaced)]
         known = [each for each in map(self.in_flight.get, before) if each is not None]
-        return max([now, *(each.at + 1 for each in (*known, *decision.replaced))])
+        self._latest = max([now, self._latest, *(each.at + 1 for each in (*known, *decision.replaced))])
+        return self._latest
 
     def _judge(
         self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], canonicals: Mapping[str, int]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -158,14 +159,14 @@ def share_joins(
     joins = [_Join(values, bits, keys, number, max_distance, before) for number in range(len(keys))]
     if keys == [0]:
         rows = range(0, len(values), _ROWS)
-        return [lambda first=first: joins[0].all_pairs(slice(first, first + _ROWS)) for first in rows]  # type: ignore[misc]
+        return [partial(joins[0].all_pairs, slice(first, first + _ROWS)) for first in rows]
     found: list[Share] = []
     sample = sample_of(values)
     for join in joins:
         sections = 1 << min(join.key.bit_count(), max(0, (len(values) // SECTION).bit_length() - 1))
         shares = max(-(-at_least // len(joins)), -(-len(values) // (most or len(values))))
         for begin, end in _divide(sample, join.key, sections, shares):
-            found.append(lambda join=join, args=(begin, end, sections): join.pairs(*args))  # type: ignore[misc]
+            found.append(partial(join.pairs, begin, end, sections))
     return found
 
 

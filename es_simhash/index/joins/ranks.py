@@ -14,7 +14,7 @@ Places = NDArray[np.int64]
 
 BITS = 64
 # Entries of the table of first bits: at most so many, and one for every few fingerprints.
-_MOST_BITS = 24
+_MOST_BITS = 22
 # After so many halvings the search of numpy is faster.
 _MOST_HALVINGS = 8
 

@@ -1,0 +1,160 @@
+"""
+All pairs within a distance, and groups, in memory: time, processor time and peak memory, next to other ways.
+
+    python bench/pairs.py                              1, 10 and 100 million within 3 bits, 1 and 10 million within 8
+    python bench/pairs.py --documents 1e6 --distance 3 --peers --old CHECKOUT
+
+The fingerprints are random, and a tenth of them are others with a few bits changed. Each measurement has a process of
+its own, whose peak memory is reported; the fingerprints themselves are 8 bytes each of it. --old measures the same with
+the package of another checkout (git worktree add CHECKOUT COMMIT). --peers measures faiss and 1e0ng/simhash
+(bench/requirements.txt) with at most 1 million and 200,000 fingerprints, and this library with as many.
+datasketch is not among them: MinHash estimates the similarity of sets, and has no index of fingerprints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+DEFAULT = [(10**6, 3), (10**7, 3), (10**8, 3), (10**6, 8), (10**7, 8)]
+# Most fingerprints that a peer is given: the index of 1e0ng/simhash holds Python objects.
+PEERS = {"faiss": 10**6, "simhash": 200_000}
+
+
+def planted(documents: int, distance: int) -> np.ndarray:
+    """Return random fingerprints, a tenth of which are others with a few bits changed."""
+    chance = np.random.default_rng(1)
+    values = chance.integers(0, 2**64, documents, dtype=np.uint64)
+    count = documents // 10
+    values[-count:] = values[:count]
+    for _ in range(distance):
+        values[-count:] ^= np.uint64(1) << chance.integers(0, 64, count, dtype=np.uint64)
+    # So that those that belong together are not at the same distance in the array.
+    values[-count:] = values[-count:][chance.permutation(count)]
+    return values
+
+
+def pairs(values: np.ndarray, distance: int) -> int:
+    from es_simhash.index.grouping.all_pairs import near_pairs
+
+    return sum(len(found) for found in near_pairs(values, distance))
+
+
+def star(values: np.ndarray, distance: int) -> int:
+    from es_simhash.index.grouping.assign import group_fingerprints
+
+    return int((group_fingerprints(values, distance) == np.arange(len(values))).sum())
+
+
+def connected(values: np.ndarray, distance: int) -> int:
+    from es_simhash.index.grouping.assign import group_fingerprints
+
+    return int((group_fingerprints(values, distance, rule="connected") == np.arange(len(values))).sum())
+
+
+def faiss(values: np.ndarray, distance: int) -> int:
+    """Multi-index hashing over distance + 1 blocks, which is exact where at most distance bits differ."""
+    import faiss
+
+    rows = values.view(np.uint8).reshape(-1, 8)
+    index = faiss.IndexBinaryMultiHash(64, distance + 1, 64 // (distance + 1))
+    index.add(rows)
+    found = 0
+    for begin in range(0, len(rows), 100_000):
+        # Its range is exclusive; each fingerprint finds itself.
+        limits, _, _ = index.range_search(rows[begin : begin + 100_000], distance + 1)
+        found += int(limits[-1])
+    return (found - len(rows)) // 2
+
+
+def simhash(values: np.ndarray, distance: int) -> int:
+    """The index of 1e0ng/simhash: all fingerprints are inserted, then each is looked up."""
+    from simhash import Simhash, SimhashIndex
+
+    objects = [(str(number), Simhash(value)) for number, value in enumerate(values.tolist())]
+    index = SimhashIndex(objects, k=distance)
+    return sum(len(index.get_near_dups(each)) - 1 for _, each in objects) // 2
+
+
+WAYS: dict[str, Callable[[np.ndarray, int], int]] = {
+    "pairs": pairs,
+    "star": star,
+    "connected": connected,
+    "faiss": faiss,
+    "simhash": simhash,
+}
+
+
+def measure(way: str, documents: int, distance: int) -> dict[str, Any]:
+    """Measure in this process."""
+    import resource
+
+    values = planted(documents, distance)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    started, processor = time.perf_counter(), time.process_time()
+    found = WAYS[way](values, distance)
+    return {
+        "seconds": round(time.perf_counter() - started, 2),
+        "processor_seconds": round(time.process_time() - processor, 2),
+        "found": found,
+        "peak_mebibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "mebibytes_before": before,
+    }
+
+
+def measure_apart(way: str, documents: int, distance: int, checkout: Path = ROOT) -> dict[str, Any]:
+    """Measure in a process of its own, with the package of *checkout*."""
+    command = [sys.executable, __file__, "--way", way, "--documents", str(documents), "--distance", str(distance)]
+    path = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def compare(documents: int, distance: int, *, with_peers: bool, old: Path | None) -> dict[str, Any]:
+    """Return all measurements of so many fingerprints, and the ratios of others to ours."""
+    report: dict[str, Any] = {"documents": documents, "distance": distance}
+    for way in ("pairs", "star", "connected"):
+        report[way] = measure_apart(way, documents, distance)
+    if old is not None:
+        report["old"] = measure_apart("pairs", documents, distance, old)
+        assert report["old"]["found"] == report["pairs"]["found"]
+        report["old"]["times_as_long"] = round(report["old"]["seconds"] / report["pairs"]["seconds"], 1)
+    for peer, most in PEERS.items() if with_peers else ():
+        size = min(documents, most)
+        own = report["pairs"] if size == documents else measure_apart("pairs", size, distance)
+        report[peer] = measure_apart(peer, size, distance) | {"documents": size}
+        report[peer]["times_as_long"] = round(report[peer]["seconds"] / own["seconds"], 1)
+        report[peer]["finds_the_same"] = report[peer]["found"] == own["found"]
+    return report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=float, help="by default a list of sizes and distances")
+    parser.add_argument("--distance", type=int, default=3)
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--old", type=Path, help="another checkout of this project")
+    parser.add_argument("--way", choices=WAYS, help="measure this in this process")
+    options = parser.parse_args()
+    if options.way:
+        print(json.dumps(measure(options.way, int(options.documents), options.distance)))
+        return
+    sizes = DEFAULT if options.documents is None else [(int(options.documents), options.distance)]
+    for documents, distance in sizes:
+        report = compare(documents, distance, with_peers=options.peers, old=options.old)
+        print(json.dumps(report, indent=2), flush=True)
+
+
+if __name__ == "__main__":
+    main()
