@@ -18,11 +18,13 @@ from es_simhash.index.meta import IndexSettings
 __all__ = [
     "is_marked",
     "is_marker_refused",
+    "is_marker_unsupported",
     "marker_name",
     "marker_properties",
     "marker_sort",
     "markers_in_use",
     "retired_markers",
+    "without_markers",
 ]
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
@@ -111,6 +113,23 @@ def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:
     Return whether a server's *text* says that it could not sort by the full name *marker*: missing there, or retired.
     """
     return marker in text or f"{prefix}.{_RETIRED}" in text
+
+
+def is_marker_unsupported(text: str, *, prefix: str) -> bool:
+    """
+    Return whether a server's *text* says that an index cannot have a marker: one with derived source has no alias.
+    """
+    return f"not supported for [{prefix}.settings_" in text
+
+
+def without_markers(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """
+    Return *mapping* without the markers below *prefix*.
+    """
+    properties = mapping.get("properties") or {}
+    kept = {name: type_ for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
+    ours = {**(properties.get(prefix) or {}), "properties": kept}
+    return {**mapping, "properties": {**properties, prefix: ours}}
 
 
 def _markers(mapping: Mapping[str, Any], prefix: str, leave: Mapping[str, Any]) -> list[str]:

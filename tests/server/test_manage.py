@@ -253,3 +253,21 @@ def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
     assert f"adds simhash.retired, simhash.{wanted}:" in raised.value.__notes__[0]
     server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": 100})
     assert simhash.remove(index).indices == (index,)
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_derived_source_takes_no_marker(server, index, simhash):
+    """Such an index takes no field alias: it gets the other fields, whether it is made or exists, and is searched."""
+    settings = {**ONE_SHARD, "index.derived_source.enabled": True}
+    body = {"properties": {"body": {"type": "text", "store": True}}}
+    simhash.create_index(index, text_field="body", mappings=body, settings=settings)
+    for name, add in ((f"{index}-put", simhash.put_mapping), (f"{index}-backfill", simhash.backfill)):
+        server.request("PUT", f"/{name}", {"settings": settings, "mappings": body})
+        server.request("PUT", f"/{name}/_doc/0?refresh=true", {"body": TEXT})
+        list(add(name, text_field="body"))
+    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
+    assert [
+        each.action for each in simhash.ingest(index, [{"_id": "1", "body": TEXT}, {"_id": "2", "body": TEXT + "!"}])
+    ] == ["written", "tagged"]
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1", "2"]

@@ -17,6 +17,7 @@ from typing import Any
 from es_simhash.flows.context import Context, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import agree
+from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.index.faults import Fault, find_faults, mapping_error, refuse_other_use
 from es_simhash.index.mapping import mapping_update
 from es_simhash.index.meta import IndexSettings, read_settings
@@ -57,7 +58,7 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
         refuse_other_use(name, mappings[name], context.prefix)
         body = mapping_update(mappings[name], settings, prefix=context.prefix)
         try:
-            yield Call("put_mapping", {"index": name, "body": body})
+            yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
         except Exception as error:
             error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
             raise

@@ -15,6 +15,7 @@ from es_simhash.arguments import check_name, check_object
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow, error_text
+from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.faults import find_source_faults, refuse_other_use
 from es_simhash.index.mapping import build_mapping, check_own_mapping, has_synthetic_source, mapping_of, mapping_update
@@ -64,7 +65,7 @@ def create_index(
     }
     refuse_other_use(index, merged, context.prefix)
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
-    yield Call("create_index", {"index": index, "body": body})
+    yield from put_fields(Call("create_index", {"index": index, "body": body}), prefix=context.prefix)
     context.forget()
     try:
         yield from _outdo_templates(context, index, settings)
@@ -83,7 +84,8 @@ def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> F
     extra = {key: value for key, value in recorded.items() if key not in wanted}
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=context.prefix):
         settings = replace(settings, extra=extra or None)
-        yield from change_mapping(index, mapping, mapping_update(mapping, settings, prefix=context.prefix))
+        body = mapping_update(mapping, settings, prefix=context.prefix)
+        yield from change_mapping(index, mapping, body, prefix=context.prefix)
 
 
 def put_mapping(
@@ -134,17 +136,17 @@ def put_mapping(
         )
         bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
     for name, body in bodies.items():
-        yield from change_mapping(name, mappings[name], body)
+        yield from change_mapping(name, mappings[name], body, prefix=context.prefix)
     context.forget()
     return sorted(mappings)
 
 
-def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> Flow[None]:
+def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:
     """
     Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the new fields.
     """
     try:
-        yield Call("put_mapping", {"index": name, "body": body})
+        yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
     except Exception as error:
         if "total fields" in error_text(error):
             new = ", ".join(_new_fields(mapping, body))

@@ -73,7 +73,9 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
     with noting(lambda: "no document was changed"):
         for name, mapping in mappings.items():
             if left[name] is None and (retired := retired_markers(mapping, prefix=prefix)):
-                yield from change_mapping(name, mapping, {"properties": {prefix: {"properties": retired}}})
+                yield from change_mapping(
+                    name, mapping, {"properties": {prefix: {"properties": retired}}}, prefix=prefix
+                )
                 context.forget()
     yield from refresh(names)
     with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
@@ -81,7 +83,7 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
     if not clearing.failures:
         for name, mapping in mappings.items():
             meta = merge_meta(mapping.get("_meta"), left[name], prefix=prefix)
-            yield from change_mapping(name, mapping, {"_meta": meta})
+            yield from change_mapping(name, mapping, {"_meta": meta}, prefix=prefix)
         context.forget()
     yield from refresh(names)
     return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))

@@ -17,6 +17,7 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.count import count_documents
+from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.flows.transfer.retry import Patience, ask
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -114,7 +115,7 @@ def _add_fields(
             continue
         body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
         try:
-            yield Call("put_mapping", {"index": name, "body": body})
+            yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
         except Exception as error:
             # Unless the index forbids coercion, it accepts strings too.
             if name in lacking or status_of(error) not in (401, 403):
