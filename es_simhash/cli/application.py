@@ -116,6 +116,10 @@ class Application(click.Group):
         _prepare_process()
         given = args[0] if args else extra.get("args")
         as_json = asks_for_json(sys.argv[1:] if given is None else [*given])
+        if sys.stdout is None:
+            # A file that is opened now would take the place of stdout.
+            say_failure("file", "stdout is closed: send it to a file, to a program or to /dev/null", as_json=as_json)
+            sys.exit(FAILED)
         try:
             with interrupts():
                 result = super().main(*args, **{**extra, "standalone_mode": False})

@@ -87,6 +87,8 @@ def _describe(error: BaseException, server: str) -> str:
         return _describe_client_error(error, server)
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot read the input or write the output: {error.strerror}"
     if isinstance(error, MemoryError):
         return "not enough memory: pass less text at once"
     return (

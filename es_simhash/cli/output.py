@@ -59,7 +59,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     Return *value* as JSON that is safe to show on a terminal: it means the same, with more escapes.
     """
     # A stdout that is not UTF-8 cannot print every character; JSON has escapes for those too.
-    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    is_utf8 = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent)
     # Outside strings JSON has none of these characters except the line breaks of an indent.
     return _HIDDEN.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)

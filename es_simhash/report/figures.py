@@ -132,9 +132,9 @@ def _over_time(time: TimeCounts, say: Speech) -> Html:
     values = [
         {"time": start, "until": _end(start, time.interval), **each.to_dict()} for start, each in time.parts.items()
     ]
-    counts = {utc_text(start).removesuffix("T00:00:00Z"): each for start, each in time.parts.items()}
+    counts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in time.parts.items()]
     outside = {"earlier": time.earlier, "later": time.later, "no_value": time.without}
-    counts |= {say(name): each for name, each in outside.items() if each.documents}
+    counts += [(say(name), each) for name, each in outside.items() if each.documents]
     last = utc_text(max(_end(start, time.interval) for start in time.parts) - 1)
     first = utc_text(min(time.parts))
     note = say("span", first=first[:10], last=last[:10], interval=say(time.interval))
@@ -168,11 +168,12 @@ def _by_source(sources: SourceCounts, say: Speech) -> Html:
     most = list(sources.parts.items())[:_SOURCES]
     names = _names([name for name, _ in most])
     values = [{"source": name, **each.to_dict()} for name, (_, each) in zip(names, most, strict=True)]
-    counts = {shown(name): each for name, each in sources.parts.items()}
+    # A source may have any name, also "(none)".
+    counts = list(sources.parts.items())
     if rest := sources.number - len(sources.parts):
-        counts[say("other_sources", number=rest)] = sources.others
+        counts.append((say("other_sources", number=rest), sources.others))
     if sources.without.documents:
-        counts[say("no_value")] = sources.without
+        counts.append((say("no_value"), sources.without))
     note = ""
     if sources.number > len(most):
         note = say("other_sources_note", shown=len(most), number=sources.number)
@@ -189,13 +190,14 @@ def _names(names: Sequence[str]) -> list[str]:
     for name in names:
         short = shown(" ".join(name[: 2 * _LONGEST_NAME].split()))
         short = short if len(short) <= _LONGEST_NAME else short[: _LONGEST_NAME - 1] + "…"
-        found.append(short if short not in found else f"{short} ({len(found) + 1})")
+        number, once = 1, short
+        while once in found:
+            number += 1
+            once = f"{short} ({number})"
+        found.append(once)
     return found
 
 
-def _counts(say: Speech, key: str, name: str, counts: Mapping[str, Count]) -> Html:
-    rows = [
-        [label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)]
-        for label, each in counts.items()
-    ]
+def _counts(say: Speech, key: str, name: str, counts: Sequence[tuple[str, Count]]) -> Html:
+    rows = [[label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)] for label, each in counts]
     return table(say(key), [name, say("documents"), say("duplicates"), say("share")], rows)

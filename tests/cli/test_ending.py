@@ -5,8 +5,12 @@ How commands that fail end: exit code, one line or one JSON object on stderr, an
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from contextlib import redirect_stderr
 from io import StringIO
+from pathlib import Path
 
 import click
 import pytest
@@ -131,3 +135,14 @@ def test_a_message_on_the_way_is_a_json_object_too(say):
 def test_pairs_has_one_format_where_json_is_asked_for():
     result = CliRunner().invoke(app, ["pairs", "news", "--json", "--format", "csv"])
     assert (result.exit_code, _failure(result)["kind"]) == (2, "usage")
+
+
+@pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])
+def test_an_output_that_takes_nothing_is_a_failure_of_a_file(redirect):
+    """Only the shell can start a program without stdout."""
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    command = f"exec {shlex.quote(sys.executable)} -m es_simhash query --fingerprint 0123456789abcdef --json {redirect}"
+    ended = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    found = json.loads(ended.stderr.splitlines()[-1])["error"]
+    assert (ended.returncode, found["kind"], "bug" in found["message"]) == (1, "file", False)

@@ -155,6 +155,18 @@ def test_a_bar_ends_where_the_next_begins():
     assert figures._end(10**15, "year") == 10**15 + 365 * 86_400_000
 
 
+def test_sources_of_any_name_keep_their_numbers():
+    """A source may be named like our row for the documents without one, or be shown like another source."""
+    names = ["(none)", "(8 other sources)", "\u202e", "\\u202e", "x", "x\n", "x (2)"]
+    counted = {name: Count(100 + place, place) for place, name in enumerate(names)}
+    stats = Stats("news", 999, sources=SourceCounts("agency", counted, Count(9, 1), len(names) + 8, Count(7, 2)))
+    page = IndexReport(stats, Diagnosis("news", 999, 0, 0), (), (), "2026-01-02T03:04:05.678Z", "1").html()
+    body = page.partition("<caption>By source</caption>")[2].partition("</tbody>")[0]
+    rows = re.findall(r"</th>\s*<td[^>]*>(\d+)</td>\s*<td[^>]*>(\d+)</td>", body)
+    assert rows == [*((str(each.documents), str(each.duplicates)) for each in counted.values()), ("9", "1"), ("7", "2")]
+    assert len(set(figures._names(names))) == len(names)
+
+
 def test_an_index_without_anything():
     """Empty, not grouped, without a duplicate, with one document: a page that says so."""
     for stats, key in (
