@@ -61,15 +61,6 @@ def test_doctor_names_an_index_that_lacks_a_shard(run, server, index):
     assert any(index in each["message"] for each in json.loads(result.stdout)["findings"])
 
 
-def test_derived_source(run, server, index):
-    """OpenSearch refuses our fields there; the line says what to do."""
-    if server.product != "opensearch":
-        pytest.skip("a setting of OpenSearch")
-    own = {"properties": {"body": {"type": "text", "store": True}}}
-    server.request("PUT", f"/{index}", {"settings": {"index.derived_source.enabled": True}, "mappings": own})
-    failed(run("create", index, "--existing", "-t", "body"), "derived_source", "without that setting")
-
-
 def test_a_text_field_that_no_document_has(run, server, index):
     """The first backfill refuses it and records nothing, so that the right name works at once."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
