@@ -122,11 +122,6 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
         return (
             f"{server} is an Elasticsearch 8, and the Python client here is for 9: pip install 'elasticsearch>=8.12,<9'"
         )
-    if "Derived source field is not supported" in text:
-        return (
-            "the index builds _source from its fields (index.derived_source.enabled), which OpenSearch does not do for "
-            "the fields of es-simhash: create the index without that setting"
-        )
     if "index_closed_exception" in text:
         return f"{reason}: open the index (POST INDEX/_open) and try again"
     if "resource_already_exists_exception" in text:
