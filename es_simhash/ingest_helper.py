@@ -296,7 +296,7 @@ def check_options(
         TypeError: If one has the wrong type.
         InvalidInputError: If one has a value that cannot be used.
     """
-    check_iterable(actions)
+    check_iterable("actions", actions)
     check_choice("on_partial", on_partial, get_args(OnPartial))
     check_choice("id_from", id_from, ("random", None))
     if on_problem is not None:
@@ -304,12 +304,12 @@ def check_options(
     check_workers(workers)
 
 
-def check_iterable(actions: Any) -> None:
+def check_iterable(name: str, actions: Any) -> None:
     """
-    Check that *actions* are many documents.
+    Check that *actions*, the argument *name*, are many documents.
 
     Raises:
         TypeError: If they are one document, a text or no iterable.
     """
     if not isinstance(actions, AsyncIterable):
-        check_items("actions", actions, of="documents")
+        check_items(name, actions, of="documents")

@@ -1,9 +1,10 @@
 """
 Where an ingest of files has got to, in a file, so that a run that was stopped or killed can be continued.
 
-The file is one JSON object: what the ingest does, which files it reads, up to which line the server has answered, and
-the counts so far. It is replaced as a whole, so that it is never half written. Documents without an id get one from the
-name of the run, the file and the line: sent again after a kill, they are not doubled. No document is read here.
+The file is one JSON object: what the ingest does, into which index (its UUID), which files it reads, up to which line
+the server has answered, and the counts so far. It is replaced as a whole, so that it is never half written. Documents
+without an id get one from the name of the run, the file and the line: sent again after a kill, they are not doubled. No
+document is read here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.files import write_whole
 
@@ -111,11 +113,34 @@ class IngestCheckpoint:
         self._purpose = dict(purpose)
         self._files = [FileIdentity.read(name) for name in files]
         self.is_new = not self._path.exists()
+        self._index_uuid: str | None = None
         if self.is_new:
             self._run, self.position = secrets.token_hex(8), Position()
             self.save(self.position)
         else:
-            self._run, self.position = self._read()
+            self._run, self.position, self._index_uuid = self._read()
+
+    def check_index(self, now: IndexIdentity | None) -> None:
+        """
+        Check that the index is the one that the ingest was begun with, as far as both are known.
+
+        Raises:
+            InvalidInputError: If another index has its name now, or none.
+        """
+        if now is None or self._index_uuid is None or self._index_uuid in now.behind:
+            return
+        name = shorten(self._purpose.get("index"))
+        what = "has been replaced by another index" if now.behind else "has been deleted"
+        raise InvalidInputError(
+            f"index {name} {what} since checkpoint {self._path} was begun: ingest the files whole with another "
+            "--checkpoint"
+        )
+
+    def record_index(self, now: IndexIdentity | None) -> None:
+        """Record the index that is written to; one that is recorded already stays."""
+        if now is not None and self._index_uuid is None and now.written is not None:
+            self._index_uuid = now.written
+            self.save(self.position)
 
     def id_for(self, file: int, line: int) -> str:
         """Return the id of the document at *line* of the file at place *file*; the same in each run."""
@@ -129,12 +154,13 @@ class IngestCheckpoint:
             "version": VERSION,
             "run": self._run,
             "purpose": self._purpose,
+            "index_uuid": self._index_uuid,
             "files": [asdict(each) for each in self._files],
             "position": asdict(position) | {"counts": dict(position.counts)},
         }
         write_whole(self._path, [json.dumps(content, indent=1), "\n"])
 
-    def _read(self) -> tuple[str, Position]:
+    def _read(self) -> tuple[str, Position, str | None]:
         try:
             held = json.loads(self._path.read_bytes())
             if held["format"] != FORMAT:
@@ -145,6 +171,7 @@ class IngestCheckpoint:
                 dict(held["purpose"]),
                 [FileIdentity(**each) for each in held["files"]],
                 _position(held["position"]),
+                _uuid(held.get("index_uuid")),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(
@@ -155,9 +182,9 @@ class IngestCheckpoint:
                 f"checkpoint {self._path} has version {shorten(version)}, and this program reads {VERSION}: continue "
                 "with the program that began"
             )
-        run, purpose, files, position = found
+        run, purpose, files, position, index_uuid = found
         self._check(purpose, files)
-        return run, position
+        return run, position, index_uuid
 
     def _check(self, purpose: Mapping[str, Any], files: Sequence[FileIdentity]) -> None:
         for name in sorted(self._purpose.keys() | purpose.keys()):
@@ -178,6 +205,12 @@ class IngestCheckpoint:
                     f"{now.name} has changed since checkpoint {self._path} was begun ({before.size:,} bytes then, "
                     f"{now.size:,} now): ingest it whole with another --checkpoint"
                 )
+
+
+def _uuid(held: Any) -> str | None:
+    if held is not None and not isinstance(held, str):
+        raise ValueError(held)
+    return held
 
 
 def _position(held: Mapping[str, Any]) -> Position:

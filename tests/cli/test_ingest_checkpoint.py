@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from es_simhash import InvalidInputError
+from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
 from es_simhash.cli.records import Reader
 
@@ -45,6 +46,27 @@ def test_ids_of_two_runs_differ(begun):
     first = open_it().id_for(0, 1)
     path.unlink()
     assert open_it().id_for(0, 1) != first
+
+
+def test_another_index_under_the_same_name_is_refused(begun):
+    """A rollover adds an index behind the name, and is none of that; what is not known is not refused."""
+    path, _, open_it = begun
+    open_it().record_index(IndexIdentity("first", frozenset({"first"})))
+    for now in (
+        None,
+        IndexIdentity("first", frozenset({"first"})),
+        IndexIdentity("next", frozenset({"next", "first"})),
+    ):
+        going_on = open_it()
+        going_on.check_index(now)
+        going_on.record_index(now)
+    for now in (IndexIdentity("other", frozenset({"other"})), IndexIdentity(None, frozenset())):
+        with pytest.raises(InvalidInputError, match="news"):
+            open_it().check_index(now)
+    content = json.loads(path.read_text())
+    assert content.pop("index_uuid") == "first"
+    path.write_text(json.dumps(content))  # as an earlier version wrote it
+    open_it().check_index(IndexIdentity("other", frozenset({"other"})))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +117,7 @@ def test_a_file_that_is_something_else_is_refused(begun, data):
     if kind == "cut":
         content = content[: data.draw(st.integers(0, len(content) - 3))]
     elif kind == "lost":
-        del held[data.draw(st.sampled_from(sorted(held)))]
+        del held[data.draw(st.sampled_from(sorted(held.keys() - {"index_uuid"})))]
         content = json.dumps(held).encode()
     elif kind == "version":
         content = json.dumps(held | {"version": 2}).encode()

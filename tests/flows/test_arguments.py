@@ -158,6 +158,7 @@ KINDS = {
     "actions": "documents",
     "on_problem": "function",
     "on_regrouped": "function",
+    "progress": "function",
 }
 """The kind of each parameter of the client's methods. Flags are what Python calls true."""
 

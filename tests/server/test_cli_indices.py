@@ -50,6 +50,17 @@ def test_red_index(run, server, index):
         assert "unexpected" not in result.stderr
 
 
+@pytest.mark.usefixtures("impatient")
+def test_doctor_names_an_index_that_lacks_a_shard(run, server, index):
+    """The answer is about the other documents only, so it is no healthy index."""
+    settings = {"index.routing.allocation.require._name": "nobody"}
+    server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
+    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    result = run("doctor", index, "--timeout", 1, "--json")
+    assert result.exit_code == 1
+    assert any(index in each["message"] for each in json.loads(result.stdout)["findings"])
+
+
 def test_a_text_field_that_no_document_has(run, server, index):
     """The first backfill refuses it and records nothing, so that the right name works at once."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})

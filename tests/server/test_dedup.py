@@ -237,5 +237,5 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
 def test_documents_that_are_no_iterable_of_documents(index, simhash, documents, max_delay):
     """The same error, whether documents are waited for or not."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    with pytest.raises(TypeError, match=f"not {type(documents).__name__}$"):
+    with pytest.raises(TypeError, match=f"^documents must be a list of documents, not {type(documents).__name__} "):
         list(simhash.ingest(index, documents, max_delay=max_delay))

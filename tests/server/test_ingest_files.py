@@ -123,6 +123,32 @@ def test_a_checkpoint_that_cannot_be_used(made, run, tmp_path):
     assert "has changed" in result.stderr
 
 
+@pytest.mark.parametrize("is_alias", [False, True])
+def test_a_checkpoint_of_another_index_is_refused(server, index, run, tmp_path, is_alias):
+    """An index that was deleted and made again lacks what the checkpoint says was written; nothing is written to it."""
+    path = write(tmp_path / "news.jsonl", range(3))
+    concrete = f"{index}-own" if is_alias else index
+
+    def make():
+        assert run("create", concrete, "-t", "body").exit_code == 0
+        if is_alias:
+            server.request("PUT", f"/{concrete}/_alias/{index}", {"is_write_index": True})
+
+    make()
+    arguments = ["ingest", index, path, "--checkpoint", tmp_path / "checkpoint", "--json"]
+    assert run(*arguments, "--limit", 2).exit_code == 0
+    server.request("DELETE", f"/{concrete}")
+    for _ in ("gone", "made again"):
+        result = run(*arguments)
+        assert result.exit_code == 1
+        [line] = result.stderr.splitlines()
+        assert json.loads(line)["error"]["kind"] == "InvalidInputError"
+        if not server.request("GET", f"/{concrete}", missing_ok=True):
+            make()
+    assert read_all(server, concrete) == {}
+    server.request("DELETE", f"/{concrete}")
+
+
 def test_lines_that_exist(server, made, run, tmp_path):
     """With --op-type create: an equal document is no failure, another one is."""
     path = tmp_path / "news.jsonl"

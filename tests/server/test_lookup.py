@@ -107,6 +107,17 @@ def test_several_indices_alias_and_wildcard(server, index, simhash):
         assert [(each.distance, each.index, each.id) for each in found[:3]] == expected
 
 
+def test_a_stream_beside_an_index_without_our_fields(server, index, make_simhash):
+    """A server without scripts refuses the plan in some shards only: those of the other index have nothing to run."""
+    make_simhash().create_index(f"{index}-ours", settings=ONE_SHARD)
+    server.request("PUT", f"/{index}-theirs", {"settings": {"number_of_shards": 2}})
+    server.request("POST", f"/{index}-ours/_refresh")
+    assert list(make_simhash().stream_near_dups(f"{index}-*", fingerprint=0, max_distance=9)) == []
+    fill(server, f"{index}-ours", [1, 0])
+    found = make_simhash().stream_near_dups(f"{index}-*", fingerprint=0, max_distance=9)
+    assert sorted(each.id for each in found)[:2] == ["00000", "00001"]
+
+
 def test_a_data_stream(opensearch, call, runner):
     """Documents behind a data stream are found, under the name of the index that holds them."""
     import uuid

@@ -185,7 +185,7 @@ def test_weighted_features():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("text",), TypeError, "several"),
+        (("text",), TypeError, "a list of features, not str"),
         (([1],), TypeError, "str or bytes"),
         ((["a"], [1, 2]), InvalidInputError, "2 weights for 1"),
         (({"a": 1}, [1]), InvalidInputError, "twice"),
@@ -218,7 +218,7 @@ def test_text_must_be_text(text):
 
 def test_texts_must_be_several():
     """A single string is not taken for a list of characters."""
-    with pytest.raises(TypeError, match="several"):
+    with pytest.raises(TypeError, match="a list of strings, not str"):
         fingerprints("text")
     assert fingerprints([]) == []
     assert fingerprints(iter(["a", ""])) == [fingerprint("a"), None]

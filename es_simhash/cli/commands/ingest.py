@@ -16,6 +16,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option
+from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
 from es_simhash.cli.ingest_run import IngestActions, IngestRun
 from es_simhash.cli.manual import Manual
@@ -159,17 +160,20 @@ def command(
     }
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
     start = saved.position if saved else Position()
-    if start.is_finished:
-        note(f"{checkpoint} says that everything is written: delete it to ingest the files again")
-        return 1 if start.counts.get("refused") or start.counts.get("unreadable") else 0
     reader = Reader(files, format=format_, start=(start.file, start.line))
     with ExitStack() as stack:
+        connection = stack.enter_context(connect(target, index))
+        if saved:
+            saved.check_index(IndexIdentity.read(connection.client, index))
+        if start.is_finished:
+            return _say_finished(index, start, checkpoint, as_json=as_json)
         tally = Tally(_open_report(stack, report, start, files))
         tally.resume(start.counts)
-        connection = stack.enter_context(connect(target, index))
         if create and not connection.client.indices.exists(index=index):
             made = connection.simhash.create_index(index, text_field=text_fields, max_distance=max_distance)
             note(f"created {index}, scheme {made.scheme}")
+        if saved:
+            saved.record_index(IndexIdentity.read(connection.client, index))
         if start.lines:
             note(f"going on after {count(start.lines, 'line')}")
         end = None if limit is None else skip + limit
@@ -180,6 +184,16 @@ def command(
             seconds = tracker.seconds
         run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
+    return 1 if tally.failed else 0
+
+
+def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
+    """Say that nothing is left to do; return the exit code of the run that finished."""
+    note(f"{checkpoint} says that everything is written: delete it to ingest the files again")
+    tally = Tally(None)
+    tally.resume(start.counts)
+    if as_json:
+        tally.show(index, 0.0, as_json=True)
     return 1 if tally.failed else 0
 
 

@@ -84,7 +84,8 @@ def _show(stats: Stats) -> None:
     print_table(["", "#number", "#share"], [(name, f"{number:,}", share) for name, number, share in rows])
     if stats.groups.number:
         largest = [(each.id, f"{each.documents:,}", _cut(each.text or "")) for each in stats.groups.largest]
-        print_table(["group", "#documents", "text"], largest, title="largest groups")
+        shown = 3 if any(each.text for each in stats.groups.largest) else 2
+        print_table(["group", "#documents", "text"][:shown], [each[:shown] for each in largest], title="largest groups")
         # Every size has its number with --json; here large sizes are counted together.
         sizes = [(row["label"], f"{row['groups']:,}") for row in size_rows(stats.groups.sizes)]
         print_table(["#documents", "#groups"], sizes, title="groups by size")

@@ -60,7 +60,7 @@ def ingest(
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
-        check_iterable(documents)
+        check_iterable("documents", documents)
     target = yield from find_write_target(context, index)
     source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
     try:

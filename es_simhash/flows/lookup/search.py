@@ -143,6 +143,9 @@ def stream(question: Question) -> Flow[None]:
             if collector.candidates or not question.adapt(error):
                 raise
         else:
+            # A shard without our fields refuses nothing: some shards may answer, and others refuse the plan.
+            if gaps and not collector.candidates and question.adapt(gaps):
+                continue
             if not is_confirmed:
                 yield from _confirm_since(started, subject)
             collector.result(gaps)

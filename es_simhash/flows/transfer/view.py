@@ -14,6 +14,8 @@ __all__ = ["Cursor", "Hits", "View"]
 
 Hits = Sequence[Mapping[str, Any]]
 _LARGEST_PAGE = 2**31 - 1
+# OpenSearch: an index without any mapping does not know this field, and no document is in it.
+_BY_INDEX = {"_index": {"order": "asc", "unmapped_type": "keyword"}}
 
 
 class View:
@@ -48,14 +50,14 @@ class View:
         self.ranked = False
         self.attempts = 1
 
-    def order(self) -> list[dict[str, str]]:
+    def order(self) -> list[dict[str, Any]]:
         """
         Return an order without ties: what ties with the last hit of a page would be lost.
 
         By shard and place in it. OpenSearch numbers the shards of each index from 0, so there the index comes as well.
         """
-        score = [{"_score": "desc"}] if self.ranked else []
-        return [*score, {"_shard_doc": "asc"}, *([{"_index": "asc"}] if self.is_opensearch else [])]
+        score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
+        return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
 
     def close(self) -> Call:
         """Return the call that gives it back."""

@@ -15,7 +15,7 @@ from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.upkeep.doctor import diagnose
 from es_simhash.flows.upkeep.real_pairs import LOOKUPS, read_real_pairs
-from es_simhash.flows.upkeep.sampling import check_sample, sample_documents
+from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.flows.upkeep.shown_groups import read_shown_groups
 from es_simhash.flows.upkeep.stats import StatsOptions, read_stats
 from es_simhash.hashing import get_scheme
@@ -60,6 +60,7 @@ class ReportOptions:
 
     def __post_init__(self) -> None:
         check_sample(self.sample)
+        check_seed(self.seed)
         self.counted()
 
     def counted(self) -> StatsOptions:
