@@ -22,7 +22,7 @@ def test_many_keep_their_order_and_their_failures():
             return answers
 
     found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], None, Options()), NotThere([0]))
-    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "TypeError", "SearchFailedError"]
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
     assert found[3].status == 404
 
 
@@ -80,7 +80,7 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
 def test_many_fingerprints():
     """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
     found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], Options()), Candidates([0]))
-    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "TypeError"]
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
     assert [len(each) for each in found[:2]] == [1, 0]
 
 
