@@ -89,9 +89,9 @@ class Writes(Base):
 
         def new(old: Doc | None) -> Doc | None:
             if write.kind == "update":
-                # An update that names another routing value for the same shard changes it on Elasticsearch alone.
+                # Elasticsearch gives a document without a routing value that of its update; OpenSearch gives none.
                 renamed = write.routing if self.server.product == "elasticsearch" else None
-                return old and Doc(to_user(old.source | write.source()), bits, renamed or old.routing)
+                return old and Doc(to_user(old.source | write.source()), bits, old.routing or renamed)
             if old and write.kind == "create":
                 return old
             changes = {"body": CHANGED} if write.pipeline.endswith("changes") else {}
