@@ -175,8 +175,14 @@ def regroup(store):
     own["grouping"] = Grouping("connected", 3, similarity=0.8).to_dict()
 
 
+def forget_the_grouping(store):
+    """Take the record of the grouping out, as ``remove`` does with ``groups_only``."""
+    del store.mapping["_meta"]["es_simhash"]["simhash"]["grouping"]
+
+
+@pytest.mark.parametrize("meddle", [regroup, forget_the_grouping])
 @times
-def test_a_grouping_that_changes_meanwhile_ends_the_run(since):
+def test_a_grouping_that_changes_meanwhile_ends_the_run(since, meddle):
     """At once: after the mapping was read last, one request of writes at most is on its way, and it is an error."""
     whole = run_reconcile(filled(), since=since)
     first = whole.apis.index("put_mapping") + 1  # from here on the grouping is recorded
@@ -190,7 +196,7 @@ def test_a_grouping_that_changes_meanwhile_ends_the_run(since):
 
         flow = reconcile(Context(), INDEX, GroupingRequest(), since=since, batch=2)
         with pytest.raises(MappingError, match="meanwhile"):
-            carry_out(flow, answer, meddle_at=number, meddle=lambda _, store=store: regroup(store))
+            carry_out(flow, answer, meddle_at=number, meddle=lambda _, store=store: meddle(store))
         late = [n for n, api in enumerate(seen) if api == "bulk" and n >= number]
         assert late in ([], [number])
 

@@ -174,6 +174,10 @@ def reconcile(
     grouping = yield from settle_grouping(
         context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
     )
+
+    def check() -> Flow[None]:
+        return check_recorded(context, index, grouping, before=resolved, regroup=regroup)
+
     changed = 0
     failures: list[Failure] = []
     writers: list[_Writer] = []
@@ -189,7 +193,7 @@ def reconcile(
             if dry_run:
                 changed = len(wrong)
             else:
-                yield from writer.write(wrong, lambda: check_recorded(context, index, grouping, regroup=regroup))
+                yield from writer.write(wrong, check)
                 changed = rewritten()
                 failures = writer.failures
             duplicates = len(groups.duplicates)

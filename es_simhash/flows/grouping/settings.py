@@ -141,7 +141,9 @@ def check_known(context: Context, index: Index, grouping: Grouping) -> None:
     _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
 
 
-def check_recorded(context: Context, index: Index, grouping: Grouping, *, regroup: bool) -> Flow[None]:
+def check_recorded(
+    context: Context, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool
+) -> Flow[None]:
     """
     Refuse to go on writing groups if *grouping* is not what the mappings of *index* record now. Costs one request.
 
@@ -152,13 +154,21 @@ def check_recorded(context: Context, index: Index, grouping: Grouping, *, regrou
             What is grouped.
         grouping:
             The grouping that is written.
+        before:
+            The indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
         regroup:
             Whether a change to it has begun.
 
     Raises:
-        MappingError: If it was changed, or another change has begun.
+        MappingError: If it was changed or removed, or another change has begun.
     """
-    _compare((yield from resolve_index(context, index)), grouping, regroup=regroup)
+    resolved = yield from resolve_index(context, index)
+    _compare(resolved, grouping, regroup=regroup)
+    for name, mapping in before.mappings.items():
+        own = resolved.each.get(name)
+        is_grouped = name in before.each and read_settings(mapping, prefix=context.prefix) is not None
+        if is_grouped and name in resolved.mappings and (own is None or target_of(own) is None):
+            raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
 
 
 def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
