@@ -63,12 +63,7 @@ def everything():
         return first, total, [each if isinstance(each, dict) else type(each) for each in many], str(error)
 
 
-EXPECTED = (
-    {"search": {"index": "a"}},
-    3,
-    [{"search": {"index": str(n)}} for n in range(5)] + [OSError],
-    "no",
-)
+EXPECTED = ({"search": {"index": "a"}}, 3, [{"search": {"index": str(n)}} for n in range(5)] + [OSError], "no")
 
 
 def test_sync_and_async_give_the_same():
