@@ -268,7 +268,8 @@ def check_output(name: str, value: Any) -> FilePath:
         InvalidInputError: If it cannot be a path, is a folder, or its folder is missing.
     """
     path = os.fspath(check_path(name, value))
-    if os.path.isdir(path):  # noqa: PTH112 -- of any path-like
+    # Of a path that is too long, os.path says that it is not there; the methods of Path raise an OSError.
+    if os.path.isdir(path):  # noqa: PTH112
         raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
     folder = os.path.dirname(path)  # noqa: PTH120
     if folder and not os.path.isdir(folder):  # noqa: PTH112
@@ -285,7 +286,7 @@ def check_input(name: str, value: Any) -> FilePath:
         InvalidInputError: If it cannot be a path, is a folder, or does not exist.
     """
     path = os.fspath(check_path(name, value))
-    if os.path.isdir(path):  # noqa: PTH112 -- of any path-like
+    if os.path.isdir(path):  # noqa: PTH112 -- as above
         raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
     if not os.path.exists(path):  # noqa: PTH110
         raise InvalidInputError(f"{name} {shorten(path)} does not exist: check the path")
