@@ -7,7 +7,7 @@ A bar filters documents and computes nothing. So a lookup in a bar ends with the
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from es_simhash.arguments import check_choice
 from es_simhash.errors import InvalidInputError, shorten
@@ -137,38 +137,41 @@ def write_kql(condition: Condition) -> str:
     """
     Return *condition* in KQL.
     """
-    match condition:
-        case Exists(field=field):
-            return f"{field}: *"
-        case OneOf(field=field, values=values):
-            return f"{field}: {_any_of([_quoted(each) for each in values], 'or')}"
-        case NearBlock(field=field, values=values):
-            return f"{field}: {_any_of(values, 'or')}"
-        case Not(part=part):
-            return f"not {_bracketed(part, write_kql(part))}"
-        case AllOf(parts=parts):
-            return " and ".join(_bracketed(each, write_kql(each)) for each in parts)
-        case AnyOf(parts=parts):
-            return " or ".join(_bracketed(each, write_kql(each)) for each in parts)
+    return _write(condition, _KQL)
 
 
 def write_lucene(condition: Condition) -> str:
     """
     Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has brackets.
     """
+    return _write(condition, _LUCENE)
+
+
+class _Language(NamedTuple):
+    exists: str
+    separator: str
+    words: tuple[str, str, str]
+
+
+_KQL = _Language("{}: *", ": ", ("and", "or", "not"))
+_LUCENE = _Language("_exists_:{}", ":", ("AND", "OR", "NOT"))
+
+
+def _write(condition: Condition, language: _Language) -> str:
+    every, some, no = language.words
     match condition:
         case Exists(field=field):
-            return f"_exists_:{field}"
+            return language.exists.format(field)
         case OneOf(field=field, values=values):
-            return f"{field}:{_any_of([_quoted(each) for each in values], 'OR')}"
+            return f"{field}{language.separator}{_any_of([_quoted(each) for each in values], some)}"
         case NearBlock(field=field, values=values):
-            return f"{field}:{_any_of(values, 'OR')}"
+            return f"{field}{language.separator}{_any_of(values, some)}"
         case Not(part=part):
-            return f"NOT {_bracketed(part, write_lucene(part))}"
+            return f"{no} {_bracketed(part, _write(part, language))}"
         case AllOf(parts=parts):
-            return " AND ".join(_bracketed(each, write_lucene(each)) for each in parts)
+            return f" {every} ".join(_bracketed(each, _write(each, language)) for each in parts)
         case AnyOf(parts=parts):
-            return " OR ".join(_bracketed(each, write_lucene(each)) for each in parts)
+            return f" {some} ".join(_bracketed(each, _write(each, language)) for each in parts)
 
 
 def _any_of(values: list[str] | tuple[str, ...], word: str) -> str:
