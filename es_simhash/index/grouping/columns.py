@@ -19,7 +19,6 @@ from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.nodes import MISSING
 from es_simhash.index.grouping.order import OrderKey
 from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.meta import require_text_fields
 
 __all__ = ["ColumnReader", "Columns"]
 
@@ -58,8 +57,6 @@ class ColumnReader:
         self._within = grouping.within if grouping is not None else None
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
-        if self._measures_texts:
-            require_text_fields(text_fields, "the longest text is not known")
 
     @property
     def names(self) -> list[str]:
