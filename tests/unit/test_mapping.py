@@ -172,6 +172,9 @@ def test_templates_carry_the_mapping():
     """The index template names the component."""
     options = {"prefix": "h", "text_field": "body", "max_distance": 5}
     assert build_component_template(**options)["template"]["mappings"] == build_mapping(**options)
+    derived = build_component_template(**options, derived_source=True)["template"]["mappings"]
+    assert markers_in_use(derived, prefix="h") == []
+    assert read_settings(derived, prefix="h") == replace(build_settings(text_field="body", max_distance=5), value_type="number")
     template = build_index_template(["news-*"], component="c", priority=7)
     assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
     for wrong, error in (("news-*", TypeError), ([], InvalidInputError)):
