@@ -1,6 +1,7 @@
 """Mappings and their ``_meta``: what is written can be read, and what would lose near-duplicates is a fault."""
 
 import copy
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -19,7 +20,8 @@ from es_simhash import (
 )
 from es_simhash.index.faults import Fault, FaultKind, find_faults, find_group_faults, mapping_error
 from es_simhash.index.mapping import check_own_mapping
-from es_simhash.index.meta import META_KEY, check_text_fields, merge_meta, read_settings
+from es_simhash.index.marker import markers_in_use
+from es_simhash.index.meta import META_KEY, build_settings, check_text_fields, merge_meta, read_settings
 
 SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
 
@@ -174,7 +176,8 @@ def test_templates_carry_the_mapping():
     assert build_component_template(**options)["template"]["mappings"] == build_mapping(**options)
     derived = build_component_template(**options, derived_source=True)["template"]["mappings"]
     assert markers_in_use(derived, prefix="h") == []
-    assert read_settings(derived, prefix="h") == replace(build_settings(text_field="body", max_distance=5), value_type="number")
+    settings = build_settings(text_field="body", max_distance=5)
+    assert read_settings(derived, prefix="h") == replace(settings, value_type="number")
     template = build_index_template(["news-*"], component="c", priority=7)
     assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
     for wrong, error in (("news-*", TypeError), ([], InvalidInputError)):
