@@ -167,7 +167,7 @@ def test_dates_that_64_bits_do_not_hold_are_refused():
     """A date before 1970 stands beside one with nanoseconds: neither is rounded."""
     grouping = Grouping(within=Within("at", 5))
     table = Table("simhash", grouping, dates=["at"])
-    for number, at in enumerate((Decimal("-1"), Decimal("1.000001"))):
+    for number, at in enumerate((Decimal(-1), Decimal("1.000001"))):
         fields = {"simhash.fingerprint": ["0" * 16], "at": [at]}
         table.add([{"_index": "a", "_id": str(number), "fields": fields}])
     with pytest.raises(InvalidInputError):

@@ -259,3 +259,20 @@ def test_groups_of_an_index_that_keeps_a_part_of_source_are_not_rewritten(server
     for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.dedupe(index, action="tag", dry_run=False))):
         with pytest.raises(MappingError, match="_source"):
             flow()
+
+
+@pytest.mark.parametrize("source", [{"enabled": False}, {"excludes": ["simhash.group"]}])
+def test_an_index_whose_source_hides_groups_takes_documents_without_a_decision(server, index, simhash, source):
+    """Whatever would read groups is refused before anything is written; the rest works, and goes on working."""
+    mapping = build_mapping(text_field="body") | {"_source": source}
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    documents = [{"_id": id_, "body": texts(1)[0]} for id_ in "ab"]
+    for policy in ("tag", "skip", "replace"):
+        with pytest.raises(MappingError, match="_source"):
+            list(simhash.ingest(index, documents, on_duplicate=policy))
+    assert "grouping" not in meta(server, index)
+    for _ in range(2):
+        assert {each.action for each in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups_of(index, "a")] == ["b"]
+    assert [each.id for each in simhash.find_near_dups(index, texts(1)[0])] == ["a", "b"]
