@@ -21,10 +21,11 @@ _INTRODUCTION = """\
 
 `make docs` generates this page from the commands: change their help instead of this file.
 
-Data go to stdout; messages and progress go to stderr. Tables are for people. They fit the terminal (80 columns where
-there is none, or what the variable `COLUMNS` says), and a line on stderr names the columns whose values were cut.
-`--json` is for programs, and every command has it: one object, or one line for each result, with nothing cut. `-` means
-stdin. Distances are in bits; fingerprints have 16 hex digits.
+Data go to stdout; messages and progress go to stderr. Tables and lists are for people. They fit the terminal (80
+columns where stdout is none, or what the variable `COLUMNS` says): long values are cut, and a line on stderr names what
+was cut. Sentences, errors and text to paste are never cut. `--json` is for programs, and every command has it: one
+object, or one line for each result, with nothing cut. `-` means stdin. Distances are in bits; fingerprints have 16 hex
+digits.
 
 With `--json`, what ends a command is one JSON object on stderr instead of a line, and the exit code stays the same:
 `{"error": {"kind": "InvalidInputError", "message": "..."}}`. The kind is `usage` (the command line itself), `input` (a
