@@ -143,7 +143,7 @@ def estimate_size(
     Examples:
         >>> size = estimate_size(500_000_000, max_distance=8)
         >>> size.shards, size.figure("block_terms").high
-        (3, 188)
+        (3, 431)
     """
     check_count("documents", documents, 1, MOST_DOCUMENTS)
     check_max_distance(max_distance)
