@@ -9,6 +9,7 @@ The errors of es_simhash, and nothing else.
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
     ├── MappingError                the index lacks our fields, or has them with the wrong type
     ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
+    │   └── NoIndexError            no index matches a pattern
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
@@ -29,6 +30,7 @@ __all__ = [
     "InvalidInputError",
     "MappingError",
     "MissingDependencyError",
+    "NoIndexError",
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",
@@ -167,6 +169,12 @@ class IncompleteSearchError(SimHashError):
         super().__init__(message)
         self.results = results
         self.reasons = reasons
+
+
+class NoIndexError(IncompleteSearchError):
+    """
+    A pattern matches no index, or none that the user may see, so nothing was searched.
+    """
 
 
 class SearchFailedError(SimHashError):

@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
         "stats": "Count documents, duplicates and groups.",
+        "size": "Say what an index takes, and what to set.",
         "report": "Write a page about the near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
         "review": "Show a plan of removal, to judge it.",

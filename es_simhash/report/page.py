@@ -170,6 +170,9 @@ def _health(report: IndexReport, say: Speech) -> Html:
     if report.stats.groups.without_canonical:
         number = report.stats.groups.without_canonical
         children.append(element("p", say("without_canonical", number=number), class_="warn"))
+    if report.stats.groups.several_canonicals:
+        number = report.stats.groups.several_canonicals
+        children.append(element("p", say("several_canonicals", number=number), class_="warn"))
     children.append(element("p", say("unhealthy" if found.findings else "healthy", sampled=found.sampled)))
     if found.findings:
         head = [say("severity"), say("found"), say("advice")]

@@ -99,6 +99,8 @@ _ENGLISH = {
     "advice": "what to do",
     "incomplete": "Some documents could not be read: {reason}",
     "without_canonical": "Groups whose canonical is missing: {number}. Run es-simhash reconcile.",
+    "several_canonicals": "Groups with several canonicals: {number}. Several indices have a document of the same id; "
+    "their groups of that name count as one. Make a report about each index.",
     "measured": "How this was measured",
     "index": "index",
     "moment": "moment",
@@ -210,6 +212,8 @@ _CHINESE = {
     "advice": "建议",
     "incomplete": "有些文档无法读取：{reason}",
     "without_canonical": "缺少代表文档的分组：{number} 个。请运行 es-simhash reconcile。",
+    "several_canonicals": "有多篇代表文档的分组：{number} 个。多个索引中有 ID 相同的文档，同名的分组按一个分组计算。"
+    "请分别为每个索引生成报告。",
     "measured": "测量方法",
     "index": "索引",
     "moment": "时间",

@@ -13,13 +13,14 @@ import pytest
 
 from es_simhash import (
     DEFAULT_SCHEME,
-    IncompleteSearchError,
     InvalidInputError,
     MappingError,
+    NoIndexError,
     SimHashClient,
     fingerprint_fields,
     get_scheme,
 )
+from es_simhash.flows.transfer import buckets
 from es_simhash.flows.upkeep import group_sizes, stats as stats_flow
 from tests.server.support import put
 
@@ -122,6 +123,42 @@ def test_a_filter(filled, simhash):
     assert [each["source"] for each in found["sources"]["parts"]] == ["agency 3"]
 
 
+def test_one_id_in_several_indices(server, sync_client, simhash, run, index):
+    """Groups of one name count as one, and the numbers say so."""
+    for name in (index, f"{index}-b"):
+        SimHashClient(sync_client).create_index(name, text_field="body")
+        own = {"a": None, "b": "a", "c": None, "d": "c" if name == index else None}
+        put(server, name, [grouped(id_, canonical) for id_, canonical in own.items()])
+    found = simhash.stats(f"{index}*").groups
+    assert (dict(found.sizes), found.several_canonicals, found.without_canonical) == ({3: 1, 4: 1}, 2, 0)
+    assert simhash.stats(index).to_dict()["several_canonicals"] == 0
+    result = run("stats", f"{index}*")
+    assert "groups with several canonicals" in result.stdout
+    assert "2 names of a group" in result.stderr
+
+
+def grouped(id_, canonical):
+    """Return a document of the group of *canonical*, or of its own."""
+    own = fingerprint_fields(7) | {"_id": id_}
+    own["simhash"] |= {"group": canonical or id_} | ({"duplicate_of": canonical, "distance": 0} if canonical else {})
+    return own
+
+
+def test_values_are_read_by_ranges(server, sync_client, simhash, index, monkeypatch):
+    """Servers and Python sort names of all scripts alike, also where a document has several, and most have one more."""
+    names = ["", " ", "A", "a", "a\x00", "ab", "é", "e\u0301", "北京", "\uffee", "😀", "z" * 200]
+    chance = random.Random(1)
+    documents = [{"_id": str(n), "agency": chance.sample(names, chance.randrange(4))} for n in range(60)]
+    SimHashClient(sync_client).create_index(index, text_field="body", mappings={"properties": OWN}, settings=TWO_SHARDS)
+    put(server, index, documents)
+    monkeypatch.setattr(stats_flow, "PAGE", 1)
+    monkeypatch.setattr(buckets, "CUT_AFTER", 1)
+    found = simhash.stats(index, source_field="agency").to_dict()["sources"]
+    expected_counts = Counter(name for each in documents for name in each["agency"])
+    assert {each["source"]: each["documents"] for each in found["parts"]} == expected_counts
+    assert found["without"]["documents"] == sum(not each["agency"] for each in documents)
+
+
 def test_a_real_index(server, simhash, call, index):
     """Empty, with one document, and grouped; then with a pattern."""
     simhash.create_index(index, text_field="body", mappings={"properties": OWN})
@@ -145,7 +182,7 @@ def test_what_cannot_be_counted(server, simhash, index):
     put(server, index, [{"_id": "a", "body": "text", "published": "2026-01-01"}])
     with pytest.raises(MappingError, match="has no 'simhash' fields"):
         simhash.stats(index)
-    with pytest.raises(IncompleteSearchError):
+    with pytest.raises(NoIndexError):
         simhash.stats(f"{index}-none*")
     simhash.put_mapping(index, text_field="body")
     for wrong in ({"time_field": "nothing"}, {"time_field": "body"}, {"source_field": "body"}):

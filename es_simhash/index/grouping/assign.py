@@ -113,7 +113,7 @@ def group_documents(
         rule:
             ``"star"`` or ``"connected"``.
         span:
-            Largest difference of their dates in milliseconds, where they have dates.
+            Largest difference of their dates, in their unit, where they have dates.
         sets:
             The shingles of their texts; ``None`` where texts are not compared.
         similarity:

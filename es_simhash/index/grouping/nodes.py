@@ -27,7 +27,7 @@ _T = TypeVar("_T", np.uint64, np.int64)
 MISSING = np.iinfo(np.int64).min
 """The date of a document without one, which has no neighbours."""
 # Dates beyond this are moved to it, so that a span can be added to them.
-_LATEST = 2**61
+_LATEST = 2**62 - 1
 
 
 class ShingleSets(Protocol):
@@ -52,7 +52,7 @@ class Documents:
         per:
             A number for each value of the keyword field; -1 for a document without one, which has no neighbours.
         dates:
-            Their dates in milliseconds, or :data:`MISSING`.
+            Their dates as whole numbers of one unit, or :data:`MISSING`.
         texts:
             The number of each text among the different ones; -1 for a document without, which has no neighbours.
     """
@@ -84,7 +84,7 @@ class Nodes:
         documents:
             The documents, in canonical order.
         span:
-            Largest difference of dates, in milliseconds, inclusive.
+            Largest difference of dates, in their unit, inclusive.
     """
 
     def __init__(self, documents: Documents, *, span: int = 0) -> None:

@@ -18,7 +18,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.grouping.assign import group_documents, group_fingerprints
-from es_simhash.index.grouping.columns import ColumnReader, Columns
+from es_simhash.index.grouping.columns import ColumnReader, Columns, comparable_dates
 from es_simhash.index.grouping.groups import Groups, Texts
 from es_simhash.index.grouping.nodes import Documents, Nodes
 from es_simhash.index.grouping.rule import Grouping
@@ -166,7 +166,11 @@ class Table:
         return self._grouping
 
     def _span(self) -> int:
-        return self._grouping.within.milliseconds if self._grouping is not None and self._grouping.within else 0
+        """Return the largest difference of dates, in the unit of the dates of the documents."""
+        if self._grouping is None or self._grouping.within is None:
+            return 0
+        _, unit = comparable_dates(self._columns())
+        return self._grouping.within.milliseconds * unit
 
     def _order(self) -> NDArray[np.int64]:
         """Return the places in canonical order."""
@@ -189,9 +193,10 @@ class Table:
             if self._needed_grouping().similarity:
                 # A text without words has nothing in common with any, not even with itself.
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
+        dates, _ = comparable_dates(columns)
         return Documents(
             columns["fingerprint"][order],
-            *(None if each is None else each[order] for each in (columns.get("per"), columns.get("date"), numbers)),
+            *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
         )
 
     def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
