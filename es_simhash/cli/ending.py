@@ -40,7 +40,7 @@ def say_failure(kind: str, message: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json({"error": {"kind": kind, "message": message}}), err=True)
     else:
-        error(message)
+        error(message, kind=kind)
 
 
 def no_such_command(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
