@@ -115,6 +115,8 @@ KINDS = {
     "min_similarity": "similarity",
     "max_distance": "count",
     "workers": "count",
+    "threads": "count",
+    "memory_bytes": "count",
     "batch": "count",
     "min_size": "count",
     "size": "count",

@@ -11,7 +11,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import grouping as grouping_option
+from es_simhash.cli.grouping_options import grouping as grouping_option, resources
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, error, failures_as_json, print_failures, print_json, print_line, warn
@@ -35,12 +35,15 @@ EXAMPLES = [
     help="Change the recorded grouping to the one that the other options ask for. Run it again if it was stopped.",
 )
 @grouping_option
+@resources
 @options.target
 @options.as_json
 def command(
     index: str,
     since: str | None,
     grouping: dict[str, Any],
+    threads: int | None,
+    memory_bytes: int | None,
     target: Target,
     *,
     dry_run: bool,
@@ -55,7 +58,15 @@ def command(
     nothing.
     """
     with connect(target, index) as connection, say_if_stopped():
-        report = connection.simhash.reconcile(index, since=since, dry_run=dry_run, regroup=regroup, **grouping)
+        report = connection.simhash.reconcile(
+            index,
+            since=since,
+            dry_run=dry_run,
+            regroup=regroup,
+            threads=threads,
+            memory_bytes=memory_bytes,
+            **grouping,
+        )
     if as_json:
         print_json(asdict(report) | {"failures": failures_as_json(report.failures)})
     else:
