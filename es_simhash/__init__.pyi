@@ -60,6 +60,8 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .quality.size import Size
+from .quality.sizing import estimate_size
 from .quality.stats import Stats
 from .report.data import IndexReport
 from .review.review import review_html
@@ -103,6 +105,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Size",
     "Stats",
     "Table",
     "Verification",
@@ -120,6 +123,7 @@ __all__ = [
     "build_query_bar",
     "distinct",
     "document_fields",
+    "estimate_size",
     "estimated_cosine",
     "explain_plan",
     "fingerprint",

@@ -18,7 +18,7 @@ from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
 from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.removal.dedupe import Action
@@ -185,10 +185,12 @@ def _show(records: Iterable[Deduped], counts: _Counts, *, as_json: bool) -> None
                 kinds[each.kind] += 1
                 if kinds.total() <= SHOWN_FAILURES:
                     what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
-                    error(f"{each.index}/{each.id} was {what}: {each.reason}")
+                    [fields] = failures_as_json([each])
+                    error(f"{each.index}/{each.id} was {what}: {each.reason}", **fields)
     if kinds:
         by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
-        error(f"{count(kinds.total(), 'line')} not carried out ({by_kind}): {_advice(kinds)}")
+        said = f"{count(kinds.total(), 'line')} not carried out ({by_kind}): {_advice(kinds)}"
+        error(said, kind="not_carried_out", number=kinds.total(), kinds=dict(kinds))
 
 
 def _advice(kinds: Iterable[str]) -> str:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
+    from es_simhash.quality.size import Size
+    from es_simhash.quality.sizing import Product
     from es_simhash.quality.stats import Stats
     from es_simhash.report.data import IndexReport
 
@@ -58,6 +61,55 @@ class AsyncReportMethods(AsyncBase):
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
         return await self._run(read_stats(self._context, index, options))
+
+    async def size(
+        self,
+        index: Index,
+        *,
+        documents: int | None = None,
+        max_distance: int = DEFAULT_MAX_DISTANCE,
+        product: Product | None = None,
+        shards: int | None = None,
+        replicas: int | None = None,
+        scripts: bool = True,
+    ) -> Size:
+        """
+        Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
+
+        Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
+        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream; it need not have our fields.
+            documents:
+                How many documents it will have; by default as many as it has.
+            max_distance:
+                Largest distance of a lookup in bits, inclusive, 0 to 64.
+            product:
+                ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
+            shards:
+                How many primary shards it will have; by default as many as it has.
+            replicas:
+                How many copies of each it will have; by default as many as it has.
+            scripts:
+                Whether the server may run a script to compare fingerprints.
+
+        Raises:
+            InvalidInputError: If there is no such index.
+            IncompleteSearchError: If some documents could not be counted.
+        """
+        from es_simhash.flows.upkeep.size import SizeOptions, read_size
+
+        options = SizeOptions(
+            documents=documents,
+            max_distance=max_distance,
+            product=product,
+            shards=shards,
+            replicas=replicas,
+            scripts=scripts,
+        )
+        return await self._run(read_size(self._context, index, options))
 
     async def report(
         self,
