@@ -36,13 +36,7 @@ EXAMPLES = [
 @options.time_field
 @options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
-@click.option(
-    "--filter",
-    "filter_query",
-    type=options.JSON,
-    metavar="JSON",
-    help='Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
-)
+@options.counted_filter
 @options.target
 @options.as_json
 def command(
