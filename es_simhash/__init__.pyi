@@ -9,6 +9,7 @@ from .errors import (
     InvalidInputError,
     MappingError,
     MissingDependencyError,
+    PipelineError,
     SchemeError,
     SchemeMismatchError,
     SearchFailedError,
@@ -25,6 +26,7 @@ from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
+from .flows.upkeep.install_pipeline import InstalledPipeline
 from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
 from .hashing import (
@@ -59,6 +61,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .pipeline.build import build_pipeline
 from .quality.stats import Stats
 from .report.data import IndexReport
 from .review.review import review_html
@@ -79,6 +82,7 @@ __all__ = [
     "IndexReport",
     "IndexSettings",
     "IndexStats",
+    "InstalledPipeline",
     "InvalidInputError",
     "Limits",
     "LookupPlan",
@@ -87,6 +91,7 @@ __all__ = [
     "NearDup",
     "NearDups",
     "Pair",
+    "PipelineError",
     "PlanEstimate",
     "Preset",
     "Problem",
@@ -114,6 +119,7 @@ __all__ = [
     "build_esql",
     "build_index_template",
     "build_mapping",
+    "build_pipeline",
     "build_query",
     "build_query_bar",
     "distinct",

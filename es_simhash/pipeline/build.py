@@ -12,23 +12,20 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import DEFAULT_PREFIX, OWNED, Fields
 from es_simhash.index.meta import check_text_fields
-from es_simhash.index.plan import LookupPlan
 from es_simhash.pipeline.source import script_source
 from es_simhash.pipeline.tables import character_tables
 
-__all__ = ["ERROR", "build_pipeline", "refuse_scheme"]
-
-ERROR = "error"
-"""Name, below the prefix, of the field that says why a document got no fingerprint on the server."""
+__all__ = ["build_pipeline"]
 
 _ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
-_DISTANCES = "Long.bitCount(Long.parseUnsignedLong(each, 16) ^ Long.parseUnsignedLong(params.wanted, 16))"
-_NEAR = f"for (def each : doc[params.field]) {{ if ({_DISTANCES} <= params.most) {{ return true; }} }} return false;"
-_DISTANCE = (
-    f"int least = 65; for (def each : doc[params.field]) {{ least = (int) Math.min(least, {_DISTANCES}); }} return least;"
+_LEAST = (
+    "int least = 65; long wanted = Long.parseUnsignedLong(params.wanted, 16); for (def each : doc[params.field]) "
+    "{ least = (int) Math.min(least, Long.bitCount(wanted ^ Long.parseUnsignedLong(each, 16))); }"
 )
+_NEAR = f"{_LEAST} return least <= params.most;"
+_DISTANCE = f"{_LEAST} return least;"
 
 
 def build_pipeline(
@@ -66,20 +63,20 @@ def build_pipeline(
         >>> pipeline["processors"][0]["script"]["params"]["text_fields"]
         ['body']
     """
-    resolved = refuse_scheme(get_scheme(scheme))
+    resolved = _computable(get_scheme(scheme))
     names = check_text_fields(text_field)
-    Fields(prefix)
+    fields = Fields(prefix)
     parameters = {
         "scheme": resolved.to_dict(),
         "text_fields": list(names),
         "prefix": prefix,
-        "owned": [*OWNED, ERROR],
+        "owned": list(OWNED),
         "tables": character_tables().to_list(),
         "plans": _plans(),
         "near": _NEAR,
         "distance": _DISTANCE,
     }
-    failed = {"set": {"field": f"{prefix}.{ERROR}", "value": "failed", "ignore_failure": True}}
+    failed = {"set": {"field": fields.error, "value": "failed", "ignore_failure": True}}
     script = {
         "lang": "painless",
         "source": script_source(resolved, value=value),
@@ -93,7 +90,7 @@ def build_pipeline(
     }
 
 
-def refuse_scheme(scheme: Scheme) -> Scheme:
+def _computable(scheme: Scheme) -> Scheme:
     """
     Return *scheme* if a server can compute it.
 
@@ -118,14 +115,13 @@ def refuse_scheme(scheme: Scheme) -> Scheme:
 
 
 def _plans() -> list[dict[str, Any]]:
-    """Return for each distance, from 0 on, the radius of each block and how many must match; at the first scan it ends."""
+    """
+    Return for each distance, from 0 on, the radius of each block and how many must match, up to the first scan.
+
+    They are the cheapest in a million documents: the server does not know how many there are.
+    """
     found: list[dict[str, Any]] = []
-    while not (plan := _plan(len(found))).is_scan:
+    while not (plan := plan_lookup(len(found))).is_scan:
         radii = [radius for (radius,) in plan.radii]
         found.append({"radii": radii, "minimum_should_match": plan.minimum_should_match})
     return found
-
-
-def _plan(max_distance: int) -> LookupPlan:
-    """Return the cheapest plan in a million documents: the server does not know how many there are."""
-    return plan_lookup(max_distance)

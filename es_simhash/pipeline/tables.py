@@ -148,4 +148,5 @@ def _compositions(assigned: Iterable[int]) -> str:
             first, second = (chr(int(part, 16)) for part in parts)
             if unicodedata.normalize("NFC", first + second) == chr(code):
                 found.append((first, second, chr(code)))
-    return "".join(chr(_PART + (ord(each) >> 9)) + chr(_PART + (ord(each) & 0x1FF)) for row in sorted(found) for each in row)
+    ordered = (ord(each) for row in sorted(found) for each in row)
+    return "".join(chr(_PART + (code >> 9)) + chr(_PART + (code & 0x1FF)) for code in ordered)
