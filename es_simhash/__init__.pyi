@@ -9,6 +9,7 @@ from .errors import (
     InvalidInputError,
     MappingError,
     MissingDependencyError,
+    NoIndexError,
     PipelineError,
     SchemeError,
     SchemeMismatchError,
@@ -62,6 +63,8 @@ from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .pipeline.build import build_pipeline
+from .quality.size import Size
+from .quality.sizing import estimate_size
 from .quality.stats import Stats
 from .report.data import IndexReport
 from .review.review import review_html
@@ -90,6 +93,7 @@ __all__ = [
     "MissingDependencyError",
     "NearDup",
     "NearDups",
+    "NoIndexError",
     "Pair",
     "PipelineError",
     "PlanEstimate",
@@ -106,6 +110,7 @@ __all__ = [
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Size",
     "Stats",
     "Table",
     "Verification",
@@ -124,6 +129,7 @@ __all__ = [
     "build_query_bar",
     "distinct",
     "document_fields",
+    "estimate_size",
     "estimated_cosine",
     "explain_plan",
     "fingerprint",

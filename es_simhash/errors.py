@@ -9,6 +9,7 @@ The errors of es_simhash, and nothing else.
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
     ├── MappingError                the index lacks our fields, or has them with the wrong type
     ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
+    │   └── NoIndexError            no index matches a pattern
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
@@ -30,6 +31,7 @@ __all__ = [
     "InvalidInputError",
     "MappingError",
     "MissingDependencyError",
+    "NoIndexError",
     "PipelineError",
     "SchemeError",
     "SchemeMismatchError",
@@ -169,6 +171,12 @@ class IncompleteSearchError(SimHashError):
         super().__init__(message)
         self.results = results
         self.reasons = reasons
+
+
+class NoIndexError(IncompleteSearchError):
+    """
+    A pattern matches no index, or none that the user may see, so nothing was searched.
+    """
 
 
 class SearchFailedError(SimHashError):

@@ -25,6 +25,7 @@ _WORDS = {
     "put_mapping": "es-simhash create INDEX --existing --text-field FIELD",
     "; create_index does so where a template has our fields": "",
     "ingest with on_duplicate, or run reconcile, first": "run es-simhash reconcile first",
+    "on_duplicate=None (--on-duplicate none)": "--on-duplicate none",
     "create_index": "es-simhash create",
     "use find_near_dups": "use es-simhash find",
     "through ingest or with_fingerprints": "through es-simhash ingest",

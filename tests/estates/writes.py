@@ -53,7 +53,7 @@ class Writes(Base):
             grouping = {}
         given = [self._adapted(each, where) for each in given]
         is_refused = self.name(where).endswith("log") and not self.has_template
-        may_fail = not self.is_healthy(where) or is_refused
+        may_fail = not self.is_healthy(where) or is_refused or not self.has_text_fields(where)
         actions = [each.action() for each in given]
         options = {"on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate, "workers": workers}
         reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)
