@@ -134,7 +134,14 @@ def test_texts_stay_texts():
     assert not any("\u202e" in each or "\x1b" in each for each in shown)
     read(Group(HOSTILE[0], items))
     read(table([{each: each} for each in HOSTILE]))
-    read(Diagnosis(HOSTILE[0], findings=tuple(Finding("error", each, each, each) for each in HOSTILE)))
+    read(
+        Diagnosis(
+            HOSTILE[0],
+            findings=tuple(
+                Finding("error", "not_ready", {"index": each, "fault": each, "advice": each}) for each in HOSTILE
+            ),
+        )
+    )
     read(explain(" ".join(HOSTILE), " ".join(reversed(HOSTILE))))
 
 
@@ -182,7 +189,7 @@ def test_a_table_of_many_results():
 
 def test_figures_are_tables():
     """Diagnosis, tuning, evaluation and explanation, each with what matters in its title."""
-    finding = Finding("warning", "hot", "many share a block", "look")
+    finding = Finding("warning", "text_field_unknown")
     assert "news: healthy; 3 of 4 documents have a fingerprint" in read(Diagnosis("news", 4, 3, 3, (finding,)))
     presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95, 1.5),)
     schemes = (SchemeFigures("shingles-2", 3, 0.5, {"typo": 0.4}, 0.0, None),)
