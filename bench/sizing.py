@@ -10,7 +10,8 @@ back, and ingest with tags, each measured in turns with an empty search, or with
 first with the segments as written, then lookups again with one segment a shard. The indices are full of random
 fingerprints, a twentieth of which are others with one to three bits changed, each with a short text and its group.
 Every lookup is compared with an exhaustive comparison. --bytes measures what the fields take on disk, --refresh an
-ingest and its segments with several values of refresh_interval. Compare ratios, not times.
+ingest and its segments with several values of refresh_interval. Every measurement is a pair: of elapsed time, and of
+processor time of client and servers together, which other work on the machine hardly changes. Compare ratios.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ import argparse
 import importlib
 import json
 import random
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
@@ -31,88 +31,47 @@ from typing import Any
 
 import numpy as np
 from plans import EMPTY
+from vectors import Corpus
 
 from es_simhash import SimHashClient
 from es_simhash.flows.protocol import Progress
-from es_simhash.index.fields import group_fields, to_signed
-from es_simhash.index.grouping.assign import group_fingerprints
-from es_simhash.servers import embedded_server
+from es_simhash.servers import EmbeddedServer, embedded_server
 
 DISTANCES = (3, 8, 12)
-GROUPED_WITHIN = 3
 CHUNK = 5_000
 # Documents of the index that have no group yet, which reconcile then writes.
 UNGROUPED = 10_000
-AT = "2026-01-01T00:00:00.000Z"
 INTERVALS = ("1s", "30s", "-1")
 
 
-def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
-    """Return the milliseconds that a call takes, and its result."""
-    start = time.perf_counter()
-    result = function(*arguments, **options)
-    return (time.perf_counter() - start) * 1000, result
+Spent = np.ndarray
+"""Elapsed milliseconds, and milliseconds of processors."""
 
 
-def rounded(value: float) -> float:
-    return float(f"{value:.3g}")
+def rounded(value: Any) -> Any:
+    """Return a number, or each of several, with three digits."""
+    return list(map(rounded, value)) if isinstance(value, np.ndarray) else float(f"{value:.3g}")
 
 
-class Corpus:
-    """Random fingerprints with planted near-duplicates, and the documents that hold them, as lines of a bulk."""
-
-    def __init__(self, documents: int) -> None:
-        chance = np.random.default_rng(7)
-        self.values = chance.integers(0, 2**64, documents, dtype=np.uint64)
-        copies = documents // 20
-        self.values[-copies:] = self.values[:copies]
-        for _ in range(3):
-            self.values[-copies:] ^= np.uint64(1) << chance.integers(0, 64, copies, dtype=np.uint64)
-        self.canonical = group_fingerprints(self.values, GROUPED_WITHIN)
-
-    def groups(self, place: int) -> dict[str, Any]:
-        """Return the group fields of a document."""
-        canonical = int(self.canonical[place])
-        if canonical == place:
-            return group_fields(f"d{place:09}", at=AT)
-        distance = int(self.values[place] ^ self.values[canonical]).bit_count()
-        return group_fields(f"d{canonical:09}", canonical=f"d{canonical:09}", distance=distance, at=AT)
-
-    def lines(self, first: int, last: int, *, fields: bool = True, ungrouped_from: int | None = None) -> str:
-        """Return the lines of the documents from *first* up to *last*, with our fields or without."""
-        # Made by hand: json.dumps would take longer than the server.
-        lines = []
-        canonicals = self.canonical[first:last].tolist()
-        for place, value, canonical in zip(
-            range(first, last), self.values[first:last].tolist(), canonicals, strict=True
-        ):
-            ours = ""
-            if fields:
-                digits = f"{value:016x}"
-                blocks = ",".join(f'"block{block}":"{digits[4 * block : 4 * block + 4]}"' for block in range(4))
-                ours = f',"simhash":{{"fingerprint":"{digits}",{blocks},"value":"{to_signed(value)}"'
-                if ungrouped_from is None or place < ungrouped_from:
-                    ours += f',"group":"d{canonical:09}","at":"{AT}"'
-                    if canonical != place:
-                        distance = int(self.values[place] ^ self.values[canonical]).bit_count()
-                        ours += f',"duplicate_of":"d{canonical:09}","distance":{distance}'
-                ours += "}"
-            lines.append(f'{{"index":{{"_id":"d{place:09}"}}}}')
-            lines.append(f'{{"text":"report {place} of station {place % 977}"{ours}}}')
-        return "\n".join(lines) + "\n"
-
-    def truth(self, value: int, max_distance: int) -> set[str]:
-        """Return the ids within *max_distance* of *value*."""
-        near = np.flatnonzero(np.bitwise_count(self.values ^ np.uint64(value)) <= max_distance)
-        return {f"d{place:09}" for place in near.tolist()}
+def processor_seconds(pid: int) -> float:
+    """Return the time that the threads of a process have run, to the nanosecond (Linux)."""
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((thread / "schedstat").read_text().split()[0])
+        except OSError:  # it has just ended
+            continue
+    return total / 1e9
 
 
 class Bench:
     """A running server or cluster, and what is measured on it."""
 
-    def __init__(self, product: str, version: str, urls: list[str], options: argparse.Namespace) -> None:
-        self.product, self.version, self.options = product, version, options
-        if product == "opensearch":
+    def __init__(self, servers: Sequence[EmbeddedServer], options: argparse.Namespace) -> None:
+        self.product, self.version, self.options = servers[0].product, servers[0].version, options
+        self.pids = [each.pid for each in servers]
+        urls = [each.url for each in servers]
+        if self.product == "opensearch":
             from opensearchpy import OpenSearch
 
             self.client: Any = OpenSearch(urls, timeout=600)
@@ -169,9 +128,23 @@ class Bench:
         self.client.indices.forcemerge(index=index, max_num_segments=1)
         self.client.indices.refresh(index=index)
 
-    def empty(self, index: str) -> float:
-        """Return the milliseconds of a search that finds nothing."""
-        return timed(self.client.search, index=index, body=EMPTY)[0]
+    def clock(self) -> Spent:
+        """Return what was spent until now."""
+        servers = sum(map(processor_seconds, self.pids))
+        return 1000 * np.array([time.perf_counter(), time.process_time() + servers])
+
+    def timed(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Spent, Any]:
+        """Return what a call takes, and its result."""
+        servers = sum(map(processor_seconds, self.pids))
+        start, own = time.perf_counter(), time.process_time()
+        result = function(*arguments, **options)
+        end, own = time.perf_counter(), time.process_time() - own
+        servers = sum(map(processor_seconds, self.pids)) - servers
+        return 1000 * np.array([end - start, own + servers]), result
+
+    def empty(self, index: str) -> Spent:
+        """Return what a search takes that finds nothing."""
+        return self.timed(self.client.search, index=index, body=EMPTY)[0]
 
     def warm(self, index: str, corpus: Corpus) -> None:
         """Look up until the server has compiled what it runs."""
@@ -185,29 +158,31 @@ class Bench:
 
     def lookups(self, index: str, corpus: Corpus) -> dict[str, Any]:
         """Return the medians of an empty search and of lookups, in turns, and in batches of 100."""
-        spent: dict[str, list[float]] = {"empty": []}
+        spent: dict[str, list[Spent]] = {"empty": []}
         plans: dict[str, str] = {}
         queries = corpus.values[200 : 200 + self.options.lookups].tolist()
         for value in queries:
             spent["empty"].append(self.empty(index))
             for distance in DISTANCES:
-                taken, found = timed(self.simhash.find_near_dups, index, fingerprint=value, max_distance=distance)
+                taken, found = self.timed(self.simhash.find_near_dups, index, fingerprint=value, max_distance=distance)
                 assert {each.id for each in found} == corpus.truth(value, distance), (value, distance)
                 spent.setdefault(str(distance), []).append(taken)
                 plans[str(distance)] = found.plan.name
         for batch in range(self.options.batches):
             values = corpus.values[1_000 + 100 * batch : 1_100 + 100 * batch].tolist()
             for distance in DISTANCES[:2]:
-                taken, many = timed(self.simhash.find_near_dups_many, index, fingerprints=values, max_distance=distance)
+                taken, many = self.timed(
+                    self.simhash.find_near_dups_many, index, fingerprints=values, max_distance=distance
+                )
                 assert len(many) == 100
                 spent.setdefault(f"many_{distance}", []).append(taken / 100)
-        medians = {name: statistics.median(times) for name, times in spent.items()}
+        medians = {name: np.median(times, axis=0) for name, times in spent.items()}
         ratios = {name: rounded(taken / medians["empty"]) for name, taken in medians.items() if name != "empty"}
         return {"empty_ms": rounded(medians["empty"]), "over_empty": ratios, "plans": plans}
 
     def concurrent(self, index: str, corpus: Corpus) -> dict[str, Any]:
         """Return the lookups with and without concurrent segment search, in turns."""
-        rows: dict[str, dict[str, list[float]]] = {}
+        rows: dict[str, dict[str, list[Spent]]] = {}
         for begin in range(0, self.options.lookups, 5):
             for mode in ("none", "all"):
                 self._set_concurrent(index, mode)
@@ -216,10 +191,10 @@ class Bench:
                     spent.setdefault("empty", []).append(self.empty(index))
                     for distance in DISTANCES:
                         look = self.simhash.find_near_dups
-                        taken, _ = timed(look, index, fingerprint=value, max_distance=distance)
+                        taken, _ = self.timed(look, index, fingerprint=value, max_distance=distance)
                         spent.setdefault(str(distance), []).append(taken)
         self._set_concurrent(index, None)
-        medians = {mode: {k: statistics.median(v) for k, v in spent.items()} for mode, spent in rows.items()}
+        medians = {mode: {k: np.median(v, axis=0) for k, v in spent.items()} for mode, spent in rows.items()}
         return {name: rounded(medians["all"][name] / medians["none"][name]) for name in medians["all"]}
 
     def _set_concurrent(self, index: str, mode: str | None) -> None:
@@ -233,38 +208,38 @@ class Bench:
 
     def grouping(self, index: str, corpus: Corpus) -> dict[str, Any]:
         """Return the milliseconds a thousand documents of reading, grouping and writing, and of the plain helpers."""
-        told: dict[str, list[tuple[float, int]]] = {}
+        told: dict[str, list[tuple[Spent, int]]] = {}
 
         def note(progress: Progress) -> None:
-            told.setdefault(progress.step, []).append((time.perf_counter(), progress.done))
+            told.setdefault(progress.step, []).append((self.clock(), progress.done))
 
         def scan() -> int:
             query = {"query": {"exists": {"field": "simhash.fingerprint"}}, "_source": False}
             query["docvalue_fields"] = ["simhash.fingerprint", "simhash.group"]
             return sum(1 for _ in self.helpers.scan(self.client, index=index, query=query, size=5_000))
 
-        start = time.perf_counter()
-        report = self.simhash.reconcile(index, max_distance=GROUPED_WITHIN, verify=False, progress=note)
+        start = self.clock()
+        report = self.simhash.reconcile(index, max_distance=Corpus.WITHIN, verify=False, progress=note)
         assert report.is_settled, report.failures[:3]
         assert report.changed == self.ungrouped(corpus), report.changed
         read, written = told["reading documents"], told["rewriting groups"]
         writing_from = written[0][0]
         first_written = written[0][1]
-        plain_read, count = timed(scan)
+        plain_read, count = self.timed(scan)
         assert count == len(corpus.values)
         actions = (
             {"_op_type": "update", "_id": f"d{place:09}", "doc": {"simhash": corpus.groups(place) | {"at": None}}}
             for place in range(self.ungrouped(corpus))
         )
-        plain_write, _ = timed(self.helpers.bulk, self.client, actions, index=index, chunk_size=500)
-        ours_read = (read[-1][0] - start) * 1000 / len(corpus.values) * 1000
+        plain_write, _ = self.timed(self.helpers.bulk, self.client, actions, index=index, chunk_size=500)
+        ours_read = (read[-1][0] - start) * 1000 / len(corpus.values)
         # The first report of writing comes after its first 500 documents; before them everything was grouped.
-        ours_write = (written[-1][0] - writing_from) * 1000 / (written[-1][1] - first_written) * 1000
-        grouped = (writing_from - read[-1][0]) * 1000 - ours_write * first_written / 1000
+        ours_write = (written[-1][0] - writing_from) * 1000 / (written[-1][1] - first_written)
+        grouped = writing_from - read[-1][0] - ours_write * first_written / 1000
         return {
             "reading_ms_a_thousand": rounded(ours_read),
             "reading_over_scan": rounded(ours_read * len(corpus.values) / 1000 / plain_read),
-            "grouping_ms_a_thousand": rounded(max(grouped, 0.0) * 1000 / len(corpus.values)),
+            "grouping_ms_a_thousand": rounded(np.maximum(grouped, 0.0) * 1000 / len(corpus.values)),
             "writing_ms_a_thousand": rounded(ours_write),
             "writing_over_bulk_update": rounded(ours_write * self.ungrouped(corpus) / 1000 / plain_write),
         }
@@ -277,7 +252,7 @@ class Bench:
         """Return documents a second of an ingest with tags and of one without, in turns."""
         chance = random.Random(index)
         words = [f"word{number}" for number in range(5_000)]
-        rates: dict[str, list[float]] = {"tag": [], "none": []}
+        spent: dict[str, list[Spent]] = {"tag": [], "none": []}
         count = self.options.ingested
         for number in range(self.options.batches + 1):
             for way, on_duplicate in (("tag", "tag"), ("none", None)):
@@ -285,12 +260,15 @@ class Bench:
                     {"_id": f"{way}{number}-{place}", "text": " ".join(chance.choices(words, k=40))}
                     for place in range(count)
                 ]
-                taken, done = timed(lambda: list(self.simhash.ingest(index, documents, on_duplicate=on_duplicate)))
+                taken, done = self.timed(lambda: list(self.simhash.ingest(index, documents, on_duplicate=on_duplicate)))
                 assert all(each.action == "written" for each in done)
                 if number:  # the first round warms both
-                    rates[way].append(1000 * count / taken)
-        medians = {way: statistics.median(found) for way, found in rates.items()}
-        return {"without_a_second": rounded(medians["none"]), "share": rounded(medians["tag"] / medians["none"])}
+                    spent[way].append(taken)
+        medians = {way: np.median(found, axis=0) for way, found in spent.items()}
+        return {
+            "without_ms_a_thousand": rounded(1000 * medians["none"] / count),
+            "tags_over_without": rounded(medians["tag"] / medians["none"]),
+        }
 
     def size(self, documents: int, shards: int) -> dict[str, Any]:
         """Return everything about an index of that size."""
@@ -352,13 +330,13 @@ def running(options: argparse.Namespace) -> Iterator[Bench]:
     how = {"version": options.version, "heap": options.heap}
     if options.nodes == 1:
         with embedded_server(options.product, **how) as server:
-            yield Bench(server.product, server.version, [server.url], options)
+            yield Bench([server], options)
         return
     sys.path.insert(0, str(Path(__file__).parents[1]))  # clusters belong to the tests
     from tests.servers.cluster import embedded_cluster
 
     with embedded_cluster(options.product, nodes=options.nodes, **how) as cluster:
-        yield Bench(options.product, cluster.nodes[0].version, cluster.urls, options)
+        yield Bench(cluster.nodes, options)
 
 
 def main() -> None:

@@ -89,11 +89,11 @@ class Memory:
     up_to: int
 
 
-# With the default bound of 2 GiB for what threads sort, which only fewer than 100 million fingerprints use up.
+# Peak memory by bench/pairs.py, with ids of 10 characters.
 MEMORY = {
     "memory_pairs": Memory(90, 100, 0, 3_000_000),
-    "memory_reconcile": Memory(100, 120, 0, 3_000_000),
-    "memory_reconcile_texts": Memory(230, 280, 256 * MIB, 1_000_000),
+    "memory_reconcile": Memory(105, 115, 0, 3_000_000),
+    "memory_reconcile_texts": Memory(250, 265, 256 * MIB, 3_000_000),
     "memory_fingerprints": Memory(40, 55, 60 * MIB, 100_000_000),
 }
 

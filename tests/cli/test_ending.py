@@ -73,15 +73,29 @@ def test_without_json_a_failure_is_a_line():
     assert result.stderr.startswith("error: unknown scheme")
 
 
-@pytest.mark.parametrize(("mistyped", "meant"), [("fnd", "find"), ("back-fill", "backfill"), ("dedup", "dedupe")])
+MISTYPED = {
+    "fnd": "find",
+    "back-fill": "backfill",
+    "dedup": "dedupe",
+    "FIND": "find",
+    "ｆｉｎｄ": "find",
+    "seach": "find",
+    "查找": "--help",
+}
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), MISTYPED.items())
 def test_a_mistyped_command_names_the_one_that_is_meant(mistyped, meant):
     result = CliRunner().invoke(app, [mistyped])
     assert result.exit_code == 2
     assert meant in result.stderr
 
 
-def test_a_mistyped_option_names_the_one_that_is_meant():
-    result = CliRunner().invoke(app, ["find", "x", "--max-distanc", "3"])
+@pytest.mark.parametrize("mistyped", ["--max-distanc", "—max-distance", "－－ｍａｘ-distance", "−−max-distance"])
+@pytest.mark.parametrize("name", ["find", "create"])
+def test_a_mistyped_option_names_the_one_that_is_meant(name, mistyped):
+    """Also where an editor or an input method changed the hyphens."""
+    result = CliRunner().invoke(app, [name, "x", mistyped, "3"])
     assert result.exit_code == 2
     assert "--max-distance" in result.stderr
 

@@ -203,6 +203,18 @@ def test_the_command(run, filled):
     assert "2026-01-02" in shown
 
 
+def test_a_pattern_without_an_index(run, index, tmp_path):
+    """One sentence that is about the pattern, and the kind of error for programs."""
+    pytest.importorskip("vl_convert")
+    for command in (["stats"], ["report", "--out", tmp_path / "r.html"], ["pairs"]):
+        result = run(*command, f"{index}-none*", "--json")
+        assert result.exit_code == 1
+        assert json.loads(result.stderr)["error"] == {
+            "kind": "NoIndexError",
+            "message": f"no index matches '{index}-none*': check the name",
+        }
+
+
 def test_a_report(filled, simhash):
     """The numbers of stats, the groups that are large or strange, and no estimate where texts are not those of it."""
     alias, documents = filled
@@ -223,6 +235,44 @@ def test_a_report(filled, simhash):
     # The planted fingerprints are not those of the texts.
     assert "stale" in {each.topic for each in found.diagnosis.findings}
     json.dumps(found.to_dict())
+
+
+def test_a_report_of_a_part(filled, simhash):
+    """Numbers, groups and samples are those of the documents that match; the health is that of all."""
+    alias, documents = filled
+    query = {"term": {"agency": "agency 3"}}
+    found = simhash.report(alias, sample=20, filter=query, **FIELDS)
+    matching = [each for each in documents if each.get("agency") == "agency 3"]
+    assert counted(found.stats.to_dict()) == expected(matching)
+    assert {each.source for group in found.groups for each in group.members} == {"agency 3"}
+    sizes = Counter(each["simhash"].get("group") for each in matching if "simhash" in each)
+    assert {each.id: each.documents for each in found.groups} == {each.id: sizes[each.id] for each in found.groups}
+    with_fingerprint = sum("simhash" in each for each in matching)
+    assert {each.sampled for each in found.presets} == {with_fingerprint}
+    assert found.diagnosis.documents == len(documents)
+    assert found.to_dict()["filter"] == [query]
+
+
+def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
+    """A name is data: what is mapped is counted, and no name rearranges a line of the terminal or a page."""
+    source, text = "a\u202eb</title>\x1b[31m", "</script><b>\u2066"
+    mapped = {"properties": {source: {"type": "keyword"}, text: {"type": "text"}}}
+    SimHashClient(sync_client).create_index(index, text_field=text, mappings=mapped)
+    put(server, index, [grouped(id_, "a" if id_ == "b" else None) | {source: "x", text: "y"} for id_ in "ab"])
+    shown = run("stats", index, "--source-field", source, "-t", text)
+    assert shown.exit_code == 0, shown.output
+    found = run("stats", index, "--source-field", source, "-t", text, "--json")
+    assert json.loads(found.stdout)["sources"]["parts"][0]["documents"] == 2
+    wrong = run("stats", index, "--source-field", source[1:])
+    assert wrong.exit_code == 1
+    for result in (shown, found, wrong):
+        assert result.output.replace("\n", "").isprintable()
+    pytest.importorskip("vl_convert")
+    page = tmp_path / "report.html"
+    assert run("report", index, "--out", page, "--source-field", source, "-t", text).exit_code == 0
+    html = page.read_text(encoding="utf-8")
+    assert "a\\u202eb&lt;/title&gt;\\x1b[31m" in html
+    assert not {"\u202e", "\u2066", "\x1b"} & {*html}
 
 
 def test_the_command_of_the_report(run, index, sync_client, tmp_path):

@@ -36,13 +36,7 @@ EXAMPLES = [
 @options.time_field
 @options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
-@click.option(
-    "--filter",
-    "filter_query",
-    type=options.JSON,
-    metavar="JSON",
-    help='Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
-)
+@options.counted_filter
 @options.target
 @options.as_json
 def command(
@@ -58,7 +52,7 @@ def command(
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
-    Every number is exact, because the server counts all documents. The time grows with the number of duplicates: about
+    Every number is exact, because the server counts all documents. The time grows with the number of documents: about
     two searches for every 10,000 groups. Writes nothing.
     """
     with connect(target, index) as connection:

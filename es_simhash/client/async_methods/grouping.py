@@ -226,7 +226,7 @@ class AsyncGroupingMethods(AsyncBase):
                 How many threads search for pairs; by default one for each core.
             memory_bytes:
                 How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
-                80 to 120 bytes each, comes on top.
+                some 100 bytes each, comes on top.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -315,7 +315,7 @@ class AsyncGroupingMethods(AsyncBase):
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
 
-        All fingerprints are read first; they take 90 to 100 bytes a document. Copies of one text make as many pairs as
+        All fingerprints are read first; they take some 100 bytes a document. Copies of one text make as many pairs as
         there are pairs of them.
 
         Args:

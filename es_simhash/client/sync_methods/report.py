@@ -36,8 +36,8 @@ class ReportMethods(SyncBase):
         """
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
 
-        Every number is exact: the server counts all documents. Cost: one search, two for every 10,000 groups with
-        duplicates, three for a time field, and one for every 10,000 sources.
+        Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
+        duplicates, three for a time field, and about one for every 10,000 sources.
 
         Args:
             index:
@@ -117,6 +117,7 @@ class ReportMethods(SyncBase):
         time_field: str | None = None,
         source_field: str | None = None,
         text_field: str | None = None,
+        filter: Filter = None,
         sample: int = 1_000,
         seed: int = 0,
     ) -> IndexReport:
@@ -135,6 +136,9 @@ class ReportMethods(SyncBase):
                 Keyword field that says where a document comes from.
             text_field:
                 Field whose text is shown; by default those that the index records.
+            filter:
+                A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
+                the presets. The health is that of all fingerprints.
             sample:
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
                 200 others.
@@ -150,6 +154,11 @@ class ReportMethods(SyncBase):
         from es_simhash.flows.upkeep.report import ReportOptions, read_report
 
         options = ReportOptions(
-            time_field=time_field, source_field=source_field, text_field=text_field, sample=sample, seed=seed
+            time_field=time_field,
+            source_field=source_field,
+            text_field=text_field,
+            filter=filter,
+            sample=sample,
+            seed=seed,
         )
         return self._run(read_report(self._context, index, options, version=__version__))

@@ -83,7 +83,7 @@ def pairs(
     Emit a :class:`Pair` for every two near-duplicates in *index*, or for one in *index* and one in *against*.
 
     A document that both names reach makes no pair with itself. By default texts are not compared; where they are, a
-    document whose text cannot be read makes no pair. Memory: about 60 bytes for each document, and where texts are
+    document whose text cannot be read makes no pair. Memory: about 100 bytes for each document, and where texts are
     compared the shingles of those that have a candidate, in a temporary file beyond 256 MiB.
 
     Args:

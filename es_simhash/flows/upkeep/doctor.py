@@ -52,7 +52,7 @@ def diagnose(
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
     faults = [
-        Finding("error", "mapping", f"{each.index}: {fault}", fault.advice)
+        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
         for each in checks
         for fault in each.faults
         if not each.ready
@@ -60,10 +60,10 @@ def diagnose(
     if faults or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
     partial = [
-        Finding("warning", "mapping", f"{each.index}: {fault}", fault.advice)
+        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
         for each in checks
         for fault in each.faults
-        if fault.kind in ("no_source", "partial_source")
+        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
     ]
     settings = yield from read_index_settings(context, index)
     fields = given or settings.text_fields

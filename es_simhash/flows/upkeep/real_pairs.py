@@ -6,10 +6,10 @@ The documents near a sample of documents are looked up, and some of them are rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.lookup.find_many import find_many
@@ -50,6 +50,7 @@ def read_real_pairs(
     text_fields: Sequence[str],
     max_distance: int,
     seed: int,
+    clauses: Sequence[Mapping[str, Any]] = (),
 ) -> Flow[RealPairs]:
     """
     Return pairs of *sampled* documents and documents within *max_distance*, compared by text.
@@ -72,15 +73,18 @@ def read_real_pairs(
             Largest distance of a pair in bits, inclusive.
         seed:
             Decides which documents are compared where one has many near it.
+        clauses:
+            Queries that the documents near them match.
     """
     chance = Random(seed)
     asked = sampled[:LOOKUPS]
     texts = [text for _, text in asked]
     values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
     pairs: list[_Pair] = []
+    options = Options(max_distance=max_distance, filter=clauses or None)
     for begin in range(0, len(asked), _TOGETHER):
         part = values[begin : begin + _TOGETHER]
-        answers = yield from find_many(context, index, None, part, Options(max_distance=max_distance))
+        answers = yield from find_many(context, index, None, part, options)
         for number, answer in enumerate(answers, begin):
             if isinstance(answer, Exception):
                 raise answer

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Any
 
-from es_simhash.dashboards.mapping_faults import find_pack_faults, node_of
-from es_simhash.dashboards.subject import Subject
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.arguments import check_field
+from es_simhash.dashboards.mapping_faults import find_field_faults, node_of
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, check_index, index_key
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.protocol import Flow
@@ -72,11 +72,11 @@ class StatsOptions:
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
-        self.subject("index")
-
-    def subject(self, index: str) -> Subject:
-        """Return *index* with these fields."""
-        return Subject(index, self.time_field, self.source_field, self.text_field)
+        for role in ("time_field", "source_field", "text_field"):
+            name = getattr(self, role)
+            # Servers take a star for the names of several fields. All other names are data: what is mapped can be read.
+            if name is not None and "*" in check_field(role, name):
+                raise InvalidInputError(f"{role} {shorten(name)} names several fields: give a field as it is mapped")
 
 
 def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[Stats]:
@@ -143,12 +143,10 @@ def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
 
 def _check_fields(resolved: Resolved, options: StatsOptions) -> None:
     """Refuse fields by which documents cannot be counted. Where the mappings may not be read, the server decides."""
-    given = (options.time_field, options.source_field, options.text_field)
-    if not resolved.mappings or not any(given):
+    if not resolved.mappings:
         return
-    faults = find_pack_faults(options.subject(",".join(resolved.mappings)), resolved.mappings)
-    for fault in faults:
-        if fault.field in given and fault.is_fatal:
+    for fault in find_field_faults(options.time_field, options.source_field, options.text_field, resolved.mappings):
+        if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give a field as it is mapped")
 
 
