@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
@@ -110,7 +111,7 @@ def _sample_presets(
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     if not sampled:
         return ()
-    pairs = yield from read_real_pairs(
+    pairs, missing = yield from read_real_pairs(
         context,
         index,
         sampled,
@@ -119,5 +120,7 @@ def _sample_presets(
         max_distance=max(each.max_distance for each in PRESETS.values()),
         seed=seed,
     )
+    if missing:
+        raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
     found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, len(sampled), seed=seed))
     return found
