@@ -6,7 +6,7 @@ No request is made here; ``flows.upkeep.doctor`` gets the counts and documents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
 from math import sqrt
 from typing import Any, Literal
@@ -148,6 +148,13 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
         if number is not None:
             numbers += not isinstance(number, str)
             rounded += [] if _unsigned(number) == value else [hit["_id"]]
+    return _find_wrong_values(hits, broken, rounded, numbers, fields.value)
+
+
+def _find_wrong_values(
+    hits: Sequence[Mapping[str, Any]], broken: Sequence[str], rounded: Sequence[str], numbers: int, field: str
+) -> list[Finding]:
+    """Return findings from the ids of *hits* with wrong values, and how many hold *field* as a number."""
     findings = []
     if broken:
         findings.append(
@@ -164,7 +171,7 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
             Finding(
                 "error",
                 "numbers",
-                f"{_share(rounded, hits)} have a {fields.value} other than their fingerprint, such as {rounded[0]!r}",
+                f"{_share(rounded, hits)} have a {field} other than their fingerprint, such as {rounded[0]!r}",
                 "a program that reads numbers as doubles, such as JavaScript, rounded them: backfill the index",
             )
         )
@@ -173,7 +180,7 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
             Finding(
                 "note",
                 "numbers",
-                f"{numbers:,} of {len(hits):,} sampled documents hold {fields.value} as a number, which a program that "
+                f"{numbers:,} of {len(hits):,} sampled documents hold {field} as a number, which a program that "
                 "reads numbers as doubles, such as JavaScript, would round; therefore lookups use no scripts",
                 "backfill the index: it writes decimal strings",
             )
@@ -194,14 +201,21 @@ def _judge_texts(
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
     stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
     short = [name for name, text, _ in known if shingle_set(text).size < FEW_SHINGLES]
-    findings = []
     absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
+    return _find_wrong_texts(absent, stale, short, sampled=hits, known=known)
+
+
+def _find_wrong_texts(
+    absent: Sequence[str], stale: Sequence[str], short: Sequence[str], *, sampled: Sized, known: Sized
+) -> list[Finding]:
+    """Return findings from the ids of documents without text, with another one, and with a short one."""
+    findings = []
     if absent:
         findings.append(
             Finding(
                 "warning",
                 "texts",
-                f"{_share(absent, hits)} have a fingerprint but no readable text, such as {absent[0]!r}",
+                f"{_share(absent, sampled)} have a fingerprint but no readable text, such as {absent[0]!r}",
                 "verification cannot compare them: keep the text in _source, and let this user read it",
             )
         )
@@ -306,5 +320,5 @@ def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:
         return None
 
 
-def _share(part: Sequence[Any], whole: Sequence[Any]) -> str:
+def _share(part: Sized, whole: Sized) -> str:
     return f"{len(part):,} of {len(whole):,} sampled documents"

@@ -4,7 +4,7 @@ Examines an index without writing: the requests and their order. ``quality.healt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields
@@ -14,9 +14,10 @@ from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
-from es_simhash.flows.upkeep.check import check_indices
+from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.index.explain_plan import explain_plan
+from es_simhash.index.faults import FaultKind
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
 
@@ -41,7 +42,7 @@ def diagnose(
 
     Costs a request for each 1,000 documents sampled, and about ten more.
     """
-    from es_simhash.quality.health import Diagnosis, Finding  # noqa: PLC0415 - loads numpy
+    from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 - loads numpy
 
     check_sample(sample)
     check_seed(seed)
@@ -51,24 +52,13 @@ def diagnose(
     checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
-    faults = [
-        Finding("error", "mapping", f"{each.index}: {fault}", fault.advice)
-        for each in checks
-        for fault in each.faults
-        if not each.ready
-    ]
+    faults = _find_faults(each for each in checks if not each.ready)
     if faults or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
-    partial = [
-        Finding("warning", "mapping", f"{each.index}: {fault}", fault.advice)
-        for each in checks
-        for fault in each.faults
-        if fault.kind in ("no_source", "partial_source")
-    ]
     settings = yield from read_index_settings(context, index)
     fields = given or settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
-    findings += partial
+    findings += _find_faults(checks, "no_source", "partial_source")
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
@@ -83,6 +73,18 @@ def diagnose(
         forecast,
         sentences([*gaps, *counted[1]]),
     )
+
+
+def _find_faults(checks: Iterable[IndexCheck], *kinds: FaultKind) -> list[Finding]:
+    """Return the faults of mappings as errors; with *kinds*, those of these kinds as warnings."""
+    from es_simhash.quality.health import Finding  # noqa: PLC0415
+
+    return [
+        Finding("warning" if kinds else "error", "mapping", f"{each.index}: {fault}", fault.advice)
+        for each in checks
+        for fault in each.faults
+        if not kinds or fault.kind in kinds
+    ]
 
 
 def _examine(
