@@ -76,8 +76,9 @@ class WrittenBefore:
 
     def _report(self, action: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> Written | None:
         for hit in copies:
-            if self._saved.made(hit["_id"]) or self._plain(hit["_source"]) == self._plain(action["_source"]):
-                return Written(0, hit["_id"], hit["_index"], "unchanged", fingerprinted=self._prefix in hit["_source"])
+            source = hit.get("_source") or {}
+            if self._saved.made(hit["_id"]) or self._plain(source) == self._plain(action["_source"]):
+                return Written(0, hit["_id"], hit["_index"], "unchanged", fingerprinted=self._prefix in source)
         return None
 
     def _plain(self, source: Mapping[str, Any]) -> str:
