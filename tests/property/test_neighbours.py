@@ -1,6 +1,7 @@
 """Groups of documents with texts, keywords and dates, held to slow and obvious code."""
 
 from decimal import Decimal
+from tempfile import TemporaryFile
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.flows.grouping.texts import ShingleStore
 from es_simhash.index.grouping import all_pairs, assign, edges
 from es_simhash.index.grouping.groups import Texts
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.grouping.table import Table
 from es_simhash.index.grouping.within import Within
@@ -76,9 +78,12 @@ def hit(document):
     }
 
 
+SPILLED = Resources(spill=TemporaryFile)
+
+
 def grouped(items, grouping, *, memory_bytes=1 << 20):
     """Return the groups of *items* as reconcile makes them, and the documents in the order of the table."""
-    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]})
+    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]}, resources=SPILLED)
     for document in items:
         table.add([hit(document)])
     texts = None

@@ -4,7 +4,7 @@ Examines an index without writing: the requests and their order. ``quality.healt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields
@@ -17,7 +17,6 @@ from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.index.explain_plan import explain_plan
-from es_simhash.index.faults import FaultKind
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
 
@@ -52,13 +51,14 @@ def diagnose(
     checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
-    faults = _find_faults(each for each in checks if not each.ready)
-    if faults or not checks:
+    if faults := _find_faults(checks):
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
+    if not checks:
+        return Diagnosis(shown, documents, fingerprinted)
     settings = yield from read_index_settings(context, index)
     fields = given or settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
-    findings += _find_faults(checks, "no_source", "partial_source")
+    findings += _find_partial_sources(checks)
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
@@ -75,15 +75,27 @@ def diagnose(
     )
 
 
-def _find_faults(checks: Iterable[IndexCheck], *kinds: FaultKind) -> list[Finding]:
-    """Return the faults of mappings as errors; with *kinds*, those of these kinds as warnings."""
+def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
+    """Return why indices cannot be used."""
     from es_simhash.quality.health import Finding  # noqa: PLC0415
 
     return [
-        Finding("warning" if kinds else "error", "mapping", f"{each.index}: {fault}", fault.advice)
+        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
         for each in checks
         for fault in each.faults
-        if not kinds or fault.kind in kinds
+        if not each.ready
+    ]
+
+
+def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
+    """Return which indices do not keep all of their documents."""
+    from es_simhash.quality.health import Finding  # noqa: PLC0415
+
+    return [
+        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
+        for each in checks
+        for fault in each.faults
+        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
     ]
 
 

@@ -6,10 +6,10 @@ The documents near a sample of documents are looked up, and some of them are rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.lookup.find_many import find_many
@@ -50,6 +50,7 @@ def read_real_pairs(
     text_fields: Sequence[str],
     max_distance: int,
     seed: int,
+    clauses: Sequence[Mapping[str, Any]] = (),
 ) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
     """
     Return pairs of *sampled* documents and documents within *max_distance*, compared by text, and why some may lack.
@@ -72,6 +73,8 @@ def read_real_pairs(
             Largest distance of a pair in bits, inclusive.
         seed:
             Decides which documents are compared where one has many near it.
+        clauses:
+            Queries that the documents near them match.
     """
     chance = Random(seed)
     asked = sampled[:LOOKUPS]
@@ -79,7 +82,7 @@ def read_real_pairs(
     values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
     pairs: list[_Pair] = []
     reasons: dict[str, None] = {}
-    options = Options(max_distance=max_distance, on_incomplete="return")
+    options = Options(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
     for begin in range(0, len(asked), _TOGETHER):
         part = values[begin : begin + _TOGETHER]
         answers = yield from find_many(context, index, None, part, options)

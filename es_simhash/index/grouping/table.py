@@ -21,6 +21,7 @@ from es_simhash.index.grouping.assign import group_documents, group_fingerprints
 from es_simhash.index.grouping.columns import ColumnReader, Columns, comparable_dates
 from es_simhash.index.grouping.groups import Groups, Texts
 from es_simhash.index.grouping.nodes import Documents, Nodes
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.keys import Key
 
@@ -68,6 +69,8 @@ class Table:
             Which of the fields that the grouping reads are dates.
         text_fields:
             For the order ``"longest"``: fields of the text, by name of the index.
+        resources:
+            What the search for pairs may use.
     """
 
     def __init__(
@@ -77,7 +80,9 @@ class Table:
         *,
         dates: Collection[str] = (),
         text_fields: Mapping[str, Sequence[str]] | None = None,
+        resources: Resources | None = None,
     ) -> None:
+        self._resources = resources or Resources()
         self._fingerprint = Fields(prefix).fingerprint
         self._grouping = grouping
         self._reader = ColumnReader(prefix, grouping, dates=dates, text_fields=dict(text_fields or {}))
@@ -130,7 +135,7 @@ class Table:
         if max_distance is None:
             max_distance = self._needed_grouping().max_distance
         order = np.arange(self._count)
-        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance))
+        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance, self._resources))
 
     def group(self, texts: Texts | None = None) -> Groups:
         """
@@ -145,7 +150,9 @@ class Table:
             raise InvalidInputError("texts are given where the grouping compares texts, and only there")
         order = self._order()
         if grouping.is_by_distance_alone:
-            grouped = group_fingerprints(columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule)
+            grouped = group_fingerprints(
+                columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule, resources=self._resources
+            )
         else:
             grouped = group_documents(
                 self._documents(order, texts),
@@ -154,6 +161,7 @@ class Table:
                 span=self._span(),
                 sets=None if texts is None else texts.sets,
                 similarity=grouping.similarity or 0.0,
+                resources=self._resources,
             )
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
@@ -210,7 +218,8 @@ class Table:
                 For each document, on which of two sides it is; only pairs from both are wanted, the first from the
                 side that is false.
         """
-        for found in near_pairs(self._columns()["fingerprint"], max_distance):
+        fingerprints, own = self._columns()["fingerprint"], self._resources
+        for found in near_pairs(fingerprints, max_distance, threads=own.threads, memory_bytes=own.memory_bytes):
             for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
                 yield from _across(a, b, distance, sides)
 
