@@ -356,6 +356,8 @@ class _Report(click.File):
                 refuse_output(value)
             except InvalidInputError as error:
                 self.fail(str(error), param, ctx)
+            except FileNotFoundError as error:
+                self.fail(f"{error.strerror}: {error.filename}", param, ctx)
         return super().convert(value, param, ctx)
 
 

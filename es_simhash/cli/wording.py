@@ -48,7 +48,8 @@ def for_shell(message: str, ctx: click.Context | None = None) -> str:
         message:
             One line for people.
         ctx:
-            The command that runs; an argument at the beginning of the message becomes its option.
+            The command that runs, or the program that runs one; an argument at the beginning of the message becomes
+            the option of that command.
 
     Examples:
         >>> for_shell("no field simhash.bands: add it with put_mapping")
@@ -64,6 +65,10 @@ def option_of(argument: str, ctx: click.Context) -> str | None:
     """
     Return the option of the command that gives *argument* of the library its value, or ``None``.
     """
+    command: click.Command | None = ctx.command
+    # What ends a command is said by the program, when the context of the command is closed.
+    if isinstance(command, click.Group) and ctx.invoked_subcommand is not None:
+        command = command.get_command(ctx, ctx.invoked_subcommand)
     option = "--" + argument.replace("_", "-")
-    known = {each for parameter in ctx.command.params for each in parameter.opts}
+    known = {each for parameter in command.params for each in parameter.opts} if command is not None else set()
     return next((each for each in (option, option.removesuffix("s")) if each in known), None)

@@ -15,11 +15,16 @@ from es_simhash.errors import shorten
 
 __all__ = ["PackFault", "find_field_faults", "find_pack_faults", "node_of"]
 
-FaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword"]
+FaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword", "no_doc_values"]
 
 _DATES = {"date", "date_nanos"}
 # Types without doc values: a server refuses to count their values.
-_NOT_COUNTED = {"text", "match_only_text", "annotated_text", "object", "nested", "binary", "search_as_you_type"}
+_NOT_COUNTED = {
+    *("text", "match_only_text", "annotated_text", "search_as_you_type", "semantic_text", "completion"),
+    *("object", "nested", "flat_object", "binary", "percolator"),
+    *("geo_point", "geo_shape", "point", "shape", "rank_feature", "rank_features", "sparse_vector"),
+    *("integer_range", "long_range", "float_range", "double_range", "date_range", "ip_range"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class PackFault:
     Attributes:
         kind:
             ``no_index``: no index has the name. ``not_mapped``: the field is not in the mapping. ``no_date``,
-            ``no_keyword``: it has a type that the panel cannot use.
+            ``no_keyword``: it has a type that the panel cannot use. ``no_doc_values``: its type fits, but the mapping
+            turns off the doc values, by which a server counts.
         field:
             Name of the field, or of the index.
         indices:
@@ -61,11 +67,12 @@ class PackFault:
             return f"no index has the name {self.field}"
         if self.kind == "not_mapped":
             return f"the field {shorten(self.field)} is not mapped in {where}"
-        wanted = "a date" if self.kind == "no_date" else "a keyword"
         advice = f": use {shorten(self.instead)}" if self.instead else ""
-        return (
-            f"the field {shorten(self.field)} is a {self.type} in {', '.join(self.indices[:3])}, not {wanted}{advice}"
-        )
+        where = ", ".join(self.indices[:3])
+        if self.kind == "no_doc_values":
+            return f"the field {shorten(self.field)} has no doc values in {where}, so it cannot be counted{advice}"
+        wanted = "date" if self.kind == "no_date" else "keyword"
+        return f"the field {shorten(self.field)} has the type {self.type} in {where}, not {wanted}{advice}"
 
 
 def find_pack_faults(subject: Subject, mappings: Mapping[str, Mapping[str, Any]]) -> list[PackFault]:
@@ -121,29 +128,35 @@ def _not_mapped(fields: Iterable[str], mappings: Mapping[str, Mapping[str, Any]]
 
 
 def _wrong_type(field: str, kind: FaultKind, mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[PackFault]:
-    wrong: dict[tuple[str, str | None], list[str]] = {}
+    wrong: dict[tuple[FaultKind, str, str | None], list[str]] = {}
     for name, mapping in sorted(mappings.items()):
         node = node_of(mapping, field)
         if node is None:
             continue
-        type_ = str(node.get("type", "object"))
         # What an alias leads to is another field of the same mapping.
-        if type_ == "alias":
+        if node.get("type") == "alias":
             node = node_of(mapping, str(node.get("path"))) or {}
-            type_ = str(node.get("type", "object"))
-        if _is_usable(type_, node, kind):
+        found = _fault_of(node, kind)
+        if found is None:
             continue
-        below = (sub for sub, each in (node.get("fields") or {}).items() if _is_usable(each.get("type"), each, kind))
+        below = (sub for sub, each in (node.get("fields") or {}).items() if _fault_of(each, kind) is None)
         sub = next(below, None)
-        wrong.setdefault((type_, sub and f"{field}.{sub}"), []).append(name)
-    for (type_, instead), names in wrong.items():
-        yield PackFault(kind, field, tuple(names), len(names) == len(mappings), type_, instead)
+        wrong.setdefault((found, _type_of(node), sub and f"{field}.{sub}"), []).append(name)
+    for (found, type_, instead), names in wrong.items():
+        yield PackFault(found, field, tuple(names), len(names) == len(mappings), type_, instead)
 
 
-def _is_usable(type_: str, node: Mapping[str, Any], kind: FaultKind) -> bool:
-    if kind == "no_date":
-        return type_ in _DATES
-    return type_ not in _NOT_COUNTED or node.get("fielddata") is True
+def _fault_of(node: Mapping[str, Any], kind: FaultKind) -> FaultKind | None:
+    """Return why the field of *node* cannot be counted; *kind* says what is wanted, and is the fault of its type."""
+    type_ = _type_of(node)
+    fits = type_ in _DATES if kind == "no_date" else type_ not in _NOT_COUNTED or node.get("fielddata") is True
+    if not fits:
+        return kind
+    return "no_doc_values" if node.get("doc_values") is False else None
+
+
+def _type_of(node: Mapping[str, Any]) -> str:
+    return str(node.get("type", "object"))
 
 
 def node_of(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:

@@ -61,6 +61,9 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
             file.writelines(pieces)
             sync_file(file)
         beside.replace(path)
+    except OSError as error:
+        error.filename = os.fspath(path)  # the only name that the caller knows
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

@@ -4,6 +4,7 @@ Which files may be written over: never an archive, nor what the same command rea
 
 from __future__ import annotations
 
+import errno
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -35,9 +36,12 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
 
     Raises:
         InvalidInputError: If the file of that name must stay.
+        FileNotFoundError: If its folder is missing: long work must not end in a file that cannot be made.
     """
     path = Path(path)
     if not path.exists():
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
         return
     if not path.is_file():
         if kind in ("plan", "page"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import es_simhash
 from es_simhash import SimHashClient
@@ -76,3 +77,12 @@ def test_every_advice_of_the_library_has_words_for_the_shell():
 def test_an_argument_at_the_beginning_becomes_its_option(command, message, said):
     context = click.Context(app.get_command(click.Context(app), command))
     assert for_shell(message, context) == said
+    # What ends a command is said when its own context is closed.
+    program = click.Context(app)
+    program.invoked_subcommand = command
+    assert for_shell(message, program) == said
+
+
+def test_a_command_that_fails_names_its_option():
+    result = CliRunner().invoke(app, ["dashboards", "news", "--source-field", ""])
+    assert (result.exit_code, result.stderr.split(" is ")[0]) == (1, "error: --source-field ''")

@@ -184,8 +184,16 @@ def test_what_cannot_be_counted(server, simhash, index):
         simhash.stats(index)
     with pytest.raises(NoIndexError):
         simhash.stats(f"{index}-none*")
+    off = {"index": False, "doc_values": False}
+    own = {"when": {"type": "date", **off}, "agency": {"type": "keyword", **off}, "place": {"type": "geo_point"}}
+    server.request("PUT", f"/{index}/_mapping", {"properties": own | {"ages": {"type": "integer_range"}}})
     simhash.put_mapping(index, text_field="body")
-    for wrong in ({"time_field": "nothing"}, {"time_field": "body"}, {"source_field": "body"}):
+    for wrong in (
+        {"time_field": "nothing"},
+        {"time_field": "body"},
+        {"time_field": "when"},
+        *({"source_field": name} for name in ("body", "agency", "place", "ages")),
+    ):
         with pytest.raises(InvalidInputError, match=next(iter(wrong.values()))):
             simhash.stats(index, **wrong)
     assert simhash.stats(index, source_field="body.keyword", time_field="published").documents == 1

@@ -331,6 +331,15 @@ def test_faults_of_a_mapping_are_data():
     assert found["no_keyword", "agency"].instead == "agency.raw"
     assert not found["not_mapped", "body"].is_fatal
     assert found["no_date", "day"].is_fatal
+    off = mapping(day={"type": "date", "doc_values": False}, agency=keyword | {"type": "keyword", "doc_values": False})
+    [day, agency] = find_pack_faults(Subject("news", "day", "agency"), {"a": off})
+    assert (day.kind, day.instead, agency.kind, agency.instead) == (
+        "no_doc_values",
+        None,
+        "no_doc_values",
+        "agency.raw",
+    )
+    assert day.is_fatal
     assert [fault.kind for fault in find_pack_faults(subject, {})] == ["no_index"]
     bare = find_pack_faults(Subject("news"), {"a": {"properties": {"n": {"type": "long"}}}})
     assert {fault.field for fault in bare} == {

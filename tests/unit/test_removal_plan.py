@@ -10,6 +10,7 @@ import pytest
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.guards import Guards, Share
+from es_simhash.removal.files import write_whole
 from es_simhash.removal.outputs import refuse_archive_name, refuse_output
 from es_simhash.removal.plan_file import PlanWriter, read_plan
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
@@ -208,6 +209,17 @@ def test_archives_and_inputs_are_not_written_over(tmp_path, plan, kind):
     else:
         with pytest.raises(InvalidInputError, match="regular"):
             refuse_output("/dev/null", kind=kind)
+
+
+def test_a_missing_folder_is_found_before_the_work(tmp_path):
+    """And whoever writes all the same is told the name that they gave."""
+    path = tmp_path / "nowhere" / "page.html"
+    with pytest.raises(FileNotFoundError) as refused:
+        refuse_output(path, kind="page")
+    assert refused.value.filename == str(path.parent)
+    with pytest.raises(FileNotFoundError) as failed:
+        write_whole(path, ["x"])
+    assert failed.value.filename == str(path)
 
 
 def test_a_plan_does_not_replace_an_archive(tmp_path):

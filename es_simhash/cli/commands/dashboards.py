@@ -25,9 +25,10 @@ NOT_USABLE = 1
 
 _ADVICE = {
     "no_index": "check the name",
-    "not_mapped": "give another field, or add ours with es-simhash create INDEX --existing",
+    "not_mapped": "give another field",
     "no_date": "give a field of type date",
     "no_keyword": "give a field of type keyword",
+    "no_doc_values": "give a field with doc values",
 }
 
 EXAMPLES = [
@@ -79,7 +80,7 @@ def command(
     if check:
         subject, faults = _ask(subject, target)
         for fault in faults:
-            (error if fault.is_fatal else warn)(f"{fault}: {_ADVICE[fault.kind]}", **asdict(fault))
+            (error if fault.is_fatal else warn)(f"{fault}: {_advice(fault, subject)}", **asdict(fault))
         if any(fault.is_fatal for fault in faults):
             return NOT_USABLE
     pack = build_dashboards(
@@ -107,3 +108,9 @@ def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
             note(f"the pack shows the text field {names[0]}, which the index records")
             subject = Subject(subject.index, subject.time_field, subject.source_field, names[0], subject.prefix)
     return subject, find_pack_faults(subject, mappings)
+
+
+def _advice(fault: PackFault, subject: Subject) -> str:
+    if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
+        return "add the fields of es_simhash with es-simhash create INDEX --existing"
+    return _ADVICE[fault.kind]

@@ -14,6 +14,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_line
+from es_simhash.removal.files import write_whole
 from es_simhash.removal.outputs import refuse_output
 from es_simhash.report.draw import require_drawing
 from es_simhash.report.words import LANGUAGES
@@ -76,14 +77,7 @@ def command(
             sample=sample,
             seed=seed,
         )
-    # A page that is not whole must not look like one.
-    path = Path(out)
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        beside.write_text(report.html(language=language), encoding="utf-8", errors="backslashreplace")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_whole(Path(out), [report.html(language=language)])
     if as_json:
         print_json(report.to_dict(), indent=2)
     else:
