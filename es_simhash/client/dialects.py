@@ -28,6 +28,7 @@ _COMMON = {
     "get_data_stream": "indices.get_data_stream",
     "get_mapping": "indices.get_mapping",
     "get_settings": "indices.get_settings",
+    "index_stats": "indices.stats",
     "mget": "mget",
     "msearch": "msearch",
     "put_mapping": "indices.put_mapping",
