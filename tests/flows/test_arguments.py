@@ -115,6 +115,8 @@ KINDS = {
     "max_distance": "count",
     "workers": "count",
     "batch": "count",
+    "lookups": "choice",
+    "memory_bytes": "count",
     "min_size": "count",
     "size": "count",
     "slices": "count",

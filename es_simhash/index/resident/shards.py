@@ -5,7 +5,7 @@ A server numbers the operations on a shard (``_seq_no``), but they do not become
 show 105 while 104 is still being indexed. Two numbers of a shard make certain what a search shows: the global
 checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number given.
 If a later search shows an operation beyond that largest number, then what it searches was opened after the two were
-read, so it shows everything up to that checkpoint. So does every search after a refresh that began after they were read.
+read, and it shows everything up to that checkpoint. So does a search after a refresh that began after they were read.
 """
 
 from __future__ import annotations
