@@ -14,7 +14,7 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.contents import TextFields, fetch_contents
 from es_simhash.flows.grouping.group_lookups import ATTEMPTS, GroupLookups
 from es_simhash.flows.grouping.ingest_lookups import Asked, IngestLookups, LookupRequest
-from es_simhash.flows.protocol import Flow
+from es_simhash.flows.protocol import Flow, Together
 from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import Patience, attempt, retry
@@ -125,8 +125,13 @@ class ExistingLookup:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
         return (yield from self._read((yield from self._lookups.take(asked, answers))))
 
+    def look_up_first(self, items: Iterable[Item]) -> Flow[Existing]:
+        """Return what searches show near *items* now, while nothing else is asked."""
+        asked = yield from self.ask(items)
+        return Existing() if asked is None else (yield from self.take(asked, (yield Together(asked.calls))))
+
     def look_up(self, items: Iterable[Item]) -> Flow[Existing]:
-        """Return what searches show near *items* now; the server is asked."""
+        """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
         wanted = _fingerprints_of(items)
         if not wanted:
             return Existing()

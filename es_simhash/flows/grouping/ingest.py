@@ -207,7 +207,7 @@ class _Pipeline:
         grouper = self._grouper
         lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
-        existing = (yield from lookup.look_up(batch.items)) if lookup else Existing()
+        existing = (yield from lookup.look_up_first(batch.items)) if lookup else Existing()
         following: Batch | None = None if batch.is_last else (yield Compute(self._source.take, (batch.due,)))
         while True:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items

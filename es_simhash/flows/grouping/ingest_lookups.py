@@ -162,7 +162,11 @@ class IngestLookups:
         self._is_wanted, self._resident = False, None
 
     def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[dict[int, NearDups]]:
-        """Return the documents near each fingerprint, given what the calls of *asked* were answered or failed with."""
+        """
+        Return the documents near each fingerprint that has some, given the *answers* to the calls of *asked*.
+
+        An answer may be the exception that the call failed with.
+        """
         if asked.ranges is None or self._resident is None:
             return {} if asked.batch is None else (yield from self._lookups.take(asked.batch, answers[0]))
         resident = self._resident
@@ -177,10 +181,11 @@ class IngestLookups:
             self._give_up(error)
             return (yield from self._lookups.ask(asked.fingerprints))
         found = {} if asked.batch is None else (yield from self._lookups.take(asked.batch, rest))
+        if not len(new):
+            return found
         near = yield Compute(resident.near_among, (asked.fingerprints, new))
-        again = [each for each in asked.fingerprints if near[each]]
-        also = yield from self._lookups.ask(again, known=near)
-        return {each: _both(found.get(each, NearDups()), also.get(each, NearDups())) for each in asked.fingerprints}
+        also = yield from self._lookups.ask([each for each in near if near[each]], known=near)
+        return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
 
 
 def _both(one: NearDups, other: NearDups) -> NearDups:
