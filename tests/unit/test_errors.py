@@ -22,6 +22,8 @@ EXAMPLES = [
     errors.SearchFailedError("m", status=429, error={"type": "t"}),
     errors.MissingDependencyError("m"),
     errors.WorkerError("m"),
+    errors.RoundsError("m", pairs=2),
+    errors.IncompleteWriteError("m", changed=1, refused=2),
     errors.EmbeddedServerError("m"),
     errors.GuardRailError("m", excess=(1,)),
     errors.WrongTypeError("m"),

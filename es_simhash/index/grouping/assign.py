@@ -16,7 +16,7 @@ Arrays only; numpy is loaded here, so callers import this module when they first
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from es_simhash.index.grouping.nodes import Documents, Nodes, ShingleSets, simil
 from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.joins.ranks import sort_places
 
-__all__ = ["group_documents", "group_fingerprints"]
+__all__ = ["group_documents", "group_fingerprints", "group_pairs"]
 
 Places = NDArray[np.int64]
 
@@ -88,7 +88,7 @@ def group_fingerprints(
         for found in near_pairs(ordered, max_distance, threads=threads, memory_bytes=memory_bytes):
             yield places[found.left], places[found.right]
 
-    canonical = _group(len(fingerprints), pairs(), rule)
+    canonical = group_pairs(len(fingerprints), pairs(), rule)
     canonical[copies] = canonical[originals]
     return canonical
 
@@ -133,13 +133,16 @@ def group_documents(
                 some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
                 yield rank[left[some]], rank[right[some]]
 
-    grouped = _group(len(nodes), pairs(), rule)
+    grouped = group_pairs(len(nodes), pairs(), rule)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
 
 
-def _group(count: int, pairs: Iterator[tuple[Places, Places]], rule: Rule) -> Places:
+def group_pairs(count: int, pairs: Iterable[tuple[Places, Places]], rule: Rule) -> Places:
+    """
+    Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours.
+    """
     with Edges(count, pairs) as edges:
         return _star(count, edges) if rule == "star" else _connected(count, edges)
 
