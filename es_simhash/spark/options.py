@@ -53,7 +53,7 @@ class Connection:
 
     Attributes:
         server:
-            The server; its product is known.
+            The server.
         index:
             The index.
         prefix:

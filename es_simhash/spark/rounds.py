@@ -112,8 +112,7 @@ class Rounds:
     def _spent(self, rest: DataFrame) -> RoundsError:
         left = rest.count()
         return RoundsError(
-            f"{left:,} pairs are left after {self.most} rounds: allow more with rounds=, or let the driver group them "
-            f"with driver_pairs={left}",
+            f"{left:,} pairs are undecided after {self.most} rounds: allow more rounds, or more pairs on the driver",
             pairs=left,
         )
 

@@ -1,5 +1,6 @@
 """An index as a DataFrame, on both products: read, grouped as ``reconcile`` groups it, and deduplicated by a plan."""
 
+import json
 import uuid
 
 import pytest
@@ -9,7 +10,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError
-from es_simhash.spark import dedupe, groups, register
+from es_simhash.spark import dedupe, groups, register, with_fingerprints
 from es_simhash.spark.options import read_connection
 from tests.server.conftest import get_server, make_client
 from tests.server.servers import PRODUCTS
@@ -102,6 +103,47 @@ def test_a_plan_is_applied(documents, client, index, tmp_path):
     list(simhash.restore(tmp_path / "archive.jsonl"))
     client.indices.refresh(index=index)
     assert len(hits(client, index)) == DOCUMENTS + 1
+
+
+def test_what_spark_computed_is_written(spark, server, client):
+    """Fingerprints, then groups; a document that was changed since it was read keeps what it has."""
+    name, simhash = f"spark-{uuid.uuid4().hex}", SimHashClient(client)
+    register(spark)
+    simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+
+    def bulk(lines):
+        assert not client.bulk(index=name, body=lines, refresh=True)["errors"]
+
+    def read(query):
+        options = {"url": server.url, "index": name, "columns": "body", "slices": "2", "filter": json.dumps(query)}
+        reader = spark.read.format("es_simhash").options(**options)
+        return reader.load().localCheckpoint()
+
+    def write(df, **options):
+        df.write.format("es_simhash").mode("append").options(url=server.url, index=name, **options).save()
+        client.indices.refresh(index=name)
+
+    try:
+        bulk(
+            [line for text, n in zip(texts(30), range(30)) for line in ({"index": {"_id": f"{n:02}"}}, {"body": text})]
+        )
+        write(with_fingerprints(read({"match_all": {}}).drop("fingerprint"), "body").drop("body"), scheme="shingles")
+        assert list(simhash.backfill(name, dry_run=True))[-1].changed == 0
+        df = read({"bool": {"must_not": {"ids": {"values": ["29"]}}}})
+        found = groups(df, max_distance=16, verify=0.5, text="body").localCheckpoint()
+        rows = found.join(df.select("id", "index", "routing", "seq_no", "primary_term"), "id")
+        bulk([{"update": {"_id": "03"}}, {"doc": {"body": "Shares of the chip maker fell by a tenth."}}])
+        grouping = {"max_distance": "16", "verify": "0.5"}
+        with pytest.raises(Exception, match="28 documents were written; 1 were changed"):
+            write(rows, **grouping)
+        wanted = sorted(map(tuple, found.collect()))
+        assert recorded(client, name) == [row for row in wanted if row[0] != "03"]
+        write(rows, **grouping, conflicts="skip")
+        assert [check.grouping["similarity"] for check in simhash.check(name)] == [0.5]
+        with pytest.raises(Exception, match="grouped"):
+            write(rows, max_distance="8", verify="0.5")
+    finally:
+        server.remove(name)
 
 
 @pytest.mark.parametrize(
