@@ -13,6 +13,10 @@ The errors of es_simhash, and nothing else.
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── RoundsError                 groups were not finished in the rounds allowed
+    │   └── NoIndexError            no index matches a pattern
+    ├── SearchFailedError           one search of a batch was refused by the server
+    ├── MissingDependencyError      also an ImportError: an extra is not installed
+    ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
@@ -33,6 +37,8 @@ __all__ = [
     "MappingError",
     "MissingDependencyError",
     "RoundsError",
+    "NoIndexError",
+    "PipelineError",
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",
@@ -190,6 +196,12 @@ class IncompleteWriteError(SimHashError):
         self.refused = refused
 
 
+class NoIndexError(IncompleteSearchError):
+    """
+    A pattern matches no index, or none that the user may see, so nothing was searched.
+    """
+
+
 class SearchFailedError(SimHashError):
     """
     The server refused one search of a batch; the others have their answers.
@@ -225,6 +237,21 @@ class RoundsError(SimHashError):
     def __init__(self, message: str, *, pairs: int = 0) -> None:
         super().__init__(message)
         self.pairs = pairs
+
+
+class PipelineError(SimHashError):
+    """
+    An ingest pipeline that computes fingerprints could not be installed; nothing was stored.
+
+    Attributes:
+        kind:
+            ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (an
+            index has another pipeline in its place).
+    """
+
+    def __init__(self, message: str, *, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class WorkerError(SimHashError):

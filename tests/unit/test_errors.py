@@ -19,6 +19,7 @@ EXAMPLES = [
     errors.SchemeMismatchError("m", index_scheme="a-1", client_scheme="b-1"),
     errors.MappingError("m", problems=("p", "q")),
     errors.IncompleteSearchError("m", results=FOUND, reasons=("r",)),
+    errors.NoIndexError("m", reasons=("r",)),
     errors.SearchFailedError("m", status=429, error={"type": "t"}),
     errors.MissingDependencyError("m"),
     errors.WorkerError("m"),

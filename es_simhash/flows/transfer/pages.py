@@ -17,7 +17,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow, Together, error_text, status_of
-from es_simhash.flows.transfer.answers import Gap, find_gaps, is_shard_missing, is_window_refused
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_shard_missing, is_slice_refused, is_window_refused
 from es_simhash.flows.transfer.retry import ATTEMPTS, Patience, attempt, is_passing
 from es_simhash.flows.transfer.view import Cursor, Hits, View
 
@@ -282,6 +282,9 @@ def _send(calls: Sequence[Call]) -> Flow[list[Any]]:
 def _read_view(view: View, cursors: Sequence[Cursor], take: _Take) -> Flow[bool]:
     """Give what *cursors* read to *take*; return whether the server can keep an order in the *view*."""
     answers: list[Any] | None = yield from _send([each.call(view) for each in cursors])
+    if len(cursors) > 1 and any(map(is_slice_refused, answers or ())):
+        cursors = [cursors[0].whole]
+        answers = yield from _send([cursors[0].call(view)])
     while cursors and answers is not None:
         hits: list[Mapping[str, Any]] = []
         for cursor, answer in zip(cursors, answers, strict=True):
