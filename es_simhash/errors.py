@@ -9,14 +9,12 @@ The errors of es_simhash, and nothing else.
     ├── SchemeMismatchError         the index was written with another scheme than the caller's
     ├── MappingError                the index lacks our fields, or has them with the wrong type
     ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
+    │   └── NoIndexError            no index matches a pattern
     ├── IncompleteWriteError        some documents were not written
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
-    ├── RoundsError                 groups were not finished in the rounds allowed
-    │   └── NoIndexError            no index matches a pattern
-    ├── SearchFailedError           one search of a batch was refused by the server
-    ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
+    ├── RoundsError                 groups were not finished in the rounds allowed
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
@@ -36,9 +34,9 @@ __all__ = [
     "InvalidInputError",
     "MappingError",
     "MissingDependencyError",
-    "RoundsError",
     "NoIndexError",
     "PipelineError",
+    "RoundsError",
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",

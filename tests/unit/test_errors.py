@@ -22,6 +22,7 @@ EXAMPLES = [
     errors.NoIndexError("m", reasons=("r",)),
     errors.SearchFailedError("m", status=429, error={"type": "t"}),
     errors.MissingDependencyError("m"),
+    errors.PipelineError("m", kind="differs"),
     errors.WorkerError("m"),
     errors.RoundsError("m", pairs=2),
     errors.IncompleteWriteError("m", changed=1, refused=2),
