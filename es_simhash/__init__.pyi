@@ -10,6 +10,7 @@ from .errors import (
     MappingError,
     MissingDependencyError,
     NoIndexError,
+    PipelineError,
     SchemeError,
     SchemeMismatchError,
     SearchFailedError,
@@ -26,6 +27,7 @@ from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
+from .flows.upkeep.install_pipeline import InstalledPipeline
 from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
 from .hashing import (
@@ -60,6 +62,7 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .pipeline.build import build_pipeline
 from .quality.size import Size
 from .quality.sizing import estimate_size
 from .quality.stats import Stats
@@ -82,6 +85,7 @@ __all__ = [
     "IndexReport",
     "IndexSettings",
     "IndexStats",
+    "InstalledPipeline",
     "InvalidInputError",
     "Limits",
     "LookupPlan",
@@ -91,6 +95,7 @@ __all__ = [
     "NearDups",
     "NoIndexError",
     "Pair",
+    "PipelineError",
     "PlanEstimate",
     "Preset",
     "Problem",
@@ -119,6 +124,7 @@ __all__ = [
     "build_esql",
     "build_index_template",
     "build_mapping",
+    "build_pipeline",
     "build_query",
     "build_query_bar",
     "distinct",

@@ -12,6 +12,7 @@ The errors of es_simhash, and nothing else.
     │   └── NoIndexError            no index matches a pattern
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
+    ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
@@ -31,6 +32,7 @@ __all__ = [
     "MappingError",
     "MissingDependencyError",
     "NoIndexError",
+    "PipelineError",
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",
@@ -198,6 +200,21 @@ class MissingDependencyError(SimHashError, ImportError):
     """
     A function needs an extra that is not installed; the message names it.
     """
+
+
+class PipelineError(SimHashError):
+    """
+    An ingest pipeline that computes fingerprints could not be installed; nothing was stored.
+
+    Attributes:
+        kind:
+            ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (an
+            index has another pipeline in its place).
+    """
+
+    def __init__(self, message: str, *, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class WorkerError(SimHashError):

@@ -29,6 +29,7 @@ _WORDS = {
     "create_index": "es-simhash create",
     "use find_near_dups": "use es-simhash find",
     "through ingest or with_fingerprints": "through es-simhash ingest",
+    "in Python (with_fingerprints, or es-simhash ingest)": "with es-simhash ingest",
     "through with_fingerprints": "through es-simhash ingest",
     "as in datetime.now(UTC)": "as in 2026-01-31T00:00:00Z",
     'call fingerprint(), or use "weighted"': "give another --scheme",

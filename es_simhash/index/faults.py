@@ -54,6 +54,7 @@ FaultKind = Literal[
     "regrouping",
     "no_marker",
     "several_markers",
+    "pipeline_errors",
 ]
 
 # Groups are named by ids, which have at most so many bytes.
@@ -137,6 +138,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "several_markers": (
         "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
         "keep one with put_mapping, which changes no document; create_index does so where a template has our fields",
+    ),
+    "pipeline_errors": (
+        "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",
+        "backfill them",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",

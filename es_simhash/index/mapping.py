@@ -40,6 +40,8 @@ FIELD_TYPES: dict[str, dict[str, Any]] = {
     "duplicate_of": {"type": "keyword"},
     "distance": {"type": "byte"},
     "at": {"type": "date"},
+    # Written by an ingest pipeline, where it can make no fingerprint.
+    "error": {"type": "keyword"},
 }
 """The mapping of each of our fields, by its name below the prefix."""
 

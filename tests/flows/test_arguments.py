@@ -109,6 +109,8 @@ KINDS = {
     "sort": "choice",
     "on_incomplete": "choice",
     "action": "choice",
+    "use_as": "choice",
+    "name": "name",
     "preset": "preset",
     "verify": "similarity",
     "similarity": "similarity",
@@ -270,6 +272,7 @@ FUNCTIONS = {
     },
     "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
     "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
+    "build_pipeline": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
     "build_query_bar": {"language": "choice", "max_distance": "count", "documents": "count", "prefix": "prefix"},
     "build_query": {
         "fingerprint": "fingerprint",

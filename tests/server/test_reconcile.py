@@ -189,7 +189,6 @@ def test_dedupe_shows_then_deletes(server, index, simhash, tmp_path):
 
 def test_a_dedupe_that_was_ended_goes_on(server, index, simhash, tmp_path, monkeypatch):
     """By the plan beside its archive, whatever is asked for now; of another index it is refused."""
-    monkeypatch.setattr("es_simhash.flows.removal.apply.BATCH", 2)
     fill(simhash, server, index, [texts(1)[0]] * 7, on_duplicate=None)
     archive = tmp_path / "removed.gz"
     real = apply.delete_documents

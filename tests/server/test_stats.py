@@ -203,6 +203,18 @@ def test_the_command(run, filled):
     assert "2026-01-02" in shown
 
 
+def test_a_pattern_without_an_index(run, index, tmp_path):
+    """One sentence that is about the pattern, and the kind of error for programs."""
+    pytest.importorskip("vl_convert")
+    for command in (["stats"], ["report", "--out", tmp_path / "r.html"], ["pairs"]):
+        result = run(*command, f"{index}-none*", "--json")
+        assert result.exit_code == 1
+        assert json.loads(result.stderr)["error"] == {
+            "kind": "NoIndexError",
+            "message": f"no index matches '{index}-none*': check the name",
+        }
+
+
 def test_a_report(filled, simhash):
     """The numbers of stats, the groups that are large or strange, and no estimate where texts are not those of it."""
     alias, documents = filled

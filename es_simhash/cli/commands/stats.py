@@ -52,7 +52,7 @@ def command(
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
-    Every number is exact, because the server counts all documents. The time grows with the number of duplicates: about
+    Every number is exact, because the server counts all documents. The time grows with the number of documents: about
     two searches for every 10,000 groups. Writes nothing.
     """
     with connect(target, index) as connection:

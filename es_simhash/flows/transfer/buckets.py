@@ -123,9 +123,8 @@ class BucketReader:
     def _cut(self) -> Flow[None]:
         """Cut the rest of the present range into ranges of about two pages."""
         self._full_pages = 0
-        clauses = [*self.clauses, self._range()]
         try:
-            ends = yield from cut_values(self.index, clauses, self.field, part=2 * self.page)
+            ends = yield from cut_values(self.index, self._rest(), self.field, part=2 * self.page)
         except Exception as error:
             if not is_expensive(error):
                 raise
@@ -136,14 +135,17 @@ class BucketReader:
         self._ends += tuple(reversed(inside))
         self._is_cut = True
 
-    def _range(self) -> dict[str, Any]:
-        """Return the query for the values of the present range that are left."""
+    def _rest(self) -> list[Mapping[str, Any]]:
+        """Return the queries that the documents in the rest of the present range match."""
         end = {"lte": self._ends[-1]} if self._ends else {}
-        return {"range": {self.field: {"gt": self._after, **end}}}
+        # The range must lead the search. Where fewer documents match the other queries, OpenSearch would look at all of
+        # those, for every range; with two negations it does not know how few they are.
+        others = {"bool": {"must_not": [{"bool": {"filter": list(self.clauses)}}]}}
+        return [{"range": {self.field: {"gt": self._after, **end}}}, {"bool": {"must_not": [others]}}]
 
     def _send(self) -> Flow[dict[str, Any]]:
         terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
-        clauses = [*self.clauses, self._range()] if self._is_cut else self.clauses
+        clauses = self._rest() if self._is_cut else self.clauses
         while True:
             composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": self.page}
             if self._has_begun:

@@ -31,9 +31,9 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
 
-    Cost: about two searches for every 10,000 groups that have a duplicate. Each of them looks at a few thousand
-    duplicates, and the first few at all, so the time grows with their number. Memory: one page, and a number for each
-    different size.
+    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, and
+    each other at the documents of its own names, so the time grows with the number of documents. Memory: one page, and
+    a number for each different size.
 
     Raises:
         IncompleteSearchError: If some documents could not be counted.

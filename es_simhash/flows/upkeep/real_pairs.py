@@ -51,9 +51,9 @@ def read_real_pairs(
     max_distance: int,
     seed: int,
     clauses: Sequence[Mapping[str, Any]] = (),
-) -> Flow[RealPairs]:
+) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
     """
-    Return pairs of *sampled* documents and documents within *max_distance*, compared by text.
+    Return pairs of *sampled* documents and documents within *max_distance*, compared by text, and why some may lack.
 
     A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
     Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them.
@@ -81,18 +81,20 @@ def read_real_pairs(
     texts = [text for _, text in asked]
     values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
     pairs: list[_Pair] = []
-    options = Options(max_distance=max_distance, filter=clauses or None)
+    reasons: dict[str, None] = {}
+    options = Options(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
     for begin in range(0, len(asked), _TOGETHER):
         part = values[begin : begin + _TOGETHER]
         answers = yield from find_many(context, index, None, part, options)
         for number, answer in enumerate(answers, begin):
             if isinstance(answer, Exception):
                 raise answer
+            reasons |= dict.fromkeys(answer.reasons)
             pairs += _draw(number, asked[number][0], answer, chance)
     found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
     compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts))
-    return compared
+    return compared, tuple(reasons)
 
 
 def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_Pair]:

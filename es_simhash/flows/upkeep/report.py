@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
@@ -129,7 +130,7 @@ def _sample_presets(
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     if not sampled:
         return ()
-    pairs = yield from read_real_pairs(
+    pairs, missing = yield from read_real_pairs(
         context,
         index,
         sampled,
@@ -139,5 +140,7 @@ def _sample_presets(
         seed=seed,
         clauses=clauses,
     )
+    if missing:
+        raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
     found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, len(sampled), seed=seed))
     return found
