@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from es_simhash.hashing import fingerprint, fingerprints, get_scheme, pool as pool_module, segment, simhash, simhashes
-from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.hashing import fingerprint, fingerprints, get_scheme, segment, simhash, simhashes
+from es_simhash.hashing.pool import FingerprintPool, PoolSizes
 
 FEATURES = 20
 ROWS = 50_000
@@ -210,7 +210,7 @@ def measure_workers(name: str, texts: list[str]) -> dict[str, object]:
     speeds = {}
     for workers in (1, 2):
         with FingerprintPool(scheme, workers=workers) as pool:
-            pool.submit(["x" * pool_module.ENOUGH_CHARACTERS]).result()
+            pool.submit(["x" * PoolSizes().enough]).result()
             # One process takes several of these while it waits for none: all have their dictionary afterwards.
             for pending in [pool.submit(texts[:50]) for _ in range(50 * workers)]:
                 pending.result()

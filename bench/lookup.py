@@ -44,7 +44,7 @@ class Bench:
             mode = {"search.concurrent_segment_search.mode": "all" if options.slices else None}
             self.client.indices.put_settings(index=INDEX, body={"index": mode})
             self.client.cluster.put_settings(body={"transient": {"search.concurrent.max_slice_count": options.slices}})
-        self.default_order = [each for each in (3, 8, 10) if each in options.distances]
+        self.common_distances = [each for each in (3, 8, 10) if each in options.distances]
         self.queries = [int(each) for each in self.planted.queries[: options.lookups]]
         self.ours = {"scripts": SimHashClient(self.client), "no scripts": SimHashClient(self.client)}
         self.ours["no scripts"]._context.learn_limits(INDEX, Limits(scripts=False))  # noqa: SLF001
@@ -58,7 +58,7 @@ class Bench:
             self.empty()
             self.plain(query)
             for ours in self.ours.values():
-                for distance in self.default_order:
+                for distance in self.common_distances:
                     ours.find_near_dups(INDEX, fingerprint=query, max_distance=distance)
             if time.monotonic() > end:
                 return
@@ -258,7 +258,7 @@ def main() -> None:
         at_3 = next(row for row in result["distances"] if row["max_distance"] == 3)
         ours_at_3 = {name: row["ms"] for name, row in at_3.items() if name != "max_distance"}
         result["plain_over_ours_at_3"] = {name: round(spent / ms, 1) for name, ms in ours_at_3.items()}
-        result["throughput"] = [bench.throughput(each) for each in bench.usual[:2]]
+        result["throughput"] = [bench.throughput(each) for each in bench.common_distances[:2]]
         segments = bench.client.indices.segments(index=INDEX)["indices"][INDEX]["shards"]["0"][0]["segments"]
         result["segments"] = len(segments)
         stats = bench.client.indices.stats(index=INDEX)["indices"][INDEX]["primaries"]

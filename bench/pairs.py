@@ -3,11 +3,13 @@ All pairs within a distance, and groups, in memory: time, processor time and pea
 
     python bench/pairs.py                              1, 10 and 100 million within 3 bits, 1 and 10 million within 8
     python bench/pairs.py --documents 1e6 --distance 3 --peers --old CHECKOUT
+    python bench/pairs.py --documents 3e6 --index
 
 The fingerprints are random, and a tenth of them are others with a few bits changed. Each measurement has a process of
 its own, whose peak memory is reported; the fingerprints themselves are 8 bytes each of it. --old measures the same with
 the package of another checkout (git worktree add CHECKOUT COMMIT). --peers measures faiss and 1e0ng/simhash
-(bench/requirements.txt) with at most 1 million and 200,000 fingerprints, and this library with as many.
+(bench/requirements.txt) with at most 1 million and 200,000 fingerprints, and this library with as many. --index
+measures what pairs, reconcile, and reconcile with texts keep of an index of so many documents, without a server.
 datasketch is not among them: MinHash estimates the similarity of sets, and has no index of fingerprints.
 """
 
@@ -27,6 +29,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 OURS = ("pairs", "star", "connected")
+INDEX = ("index_pairs", "index_groups", "index_candidates")
 # Fingerprints, distance, and what is measured.
 DEFAULT = [(10**6, 3, OURS), (10**7, 3, OURS), (10**8, 3, OURS), (10**6, 8, OURS), (10**7, 8, ("pairs",))]
 # Most fingerprints that a peer is given: the index of 1e0ng/simhash holds Python objects.
@@ -64,6 +67,40 @@ def connected(values: np.ndarray, distance: int) -> int:
     return int((group_fingerprints(values, distance, rule="connected") == np.arange(len(values))).sum())
 
 
+def table(values: np.ndarray, distance: int, *, grouped: bool) -> Any:
+    """Return what is kept of the documents of an index with these fingerprints."""
+    from es_simhash.index.grouping.rule import Grouping
+    from es_simhash.index.grouping.table import Table
+
+    found = Table("simhash", Grouping(max_distance=distance) if grouped else None)
+    for first in range(0, len(values), 5_000):
+        digits = [f"{value:016x}" for value in values[first : first + 5_000].tolist()]
+        found.add(
+            [
+                {
+                    "_id": f"d{place:09}",
+                    "_index": "news",
+                    "fields": {"simhash.fingerprint": [each], "simhash.group": [f"d{place:09}"]},
+                }
+                for place, each in enumerate(digits, first)
+            ]
+        )
+    return found
+
+
+def index_pairs(values: np.ndarray, distance: int) -> int:
+    return sum(1 for _ in table(values, distance, grouped=False).pairs(distance))
+
+
+def index_groups(values: np.ndarray, distance: int) -> int:
+    return len(values) - len(table(values, distance, grouped=True).group().duplicates)
+
+
+def index_candidates(values: np.ndarray, distance: int) -> int:
+    """What comes before texts are read: which documents may have a neighbour."""
+    return len(table(values, distance, grouped=True).with_candidates())
+
+
 def faiss(values: np.ndarray, distance: int) -> int:
     """Multi-index hashing over distance + 1 blocks, which is exact where at most distance bits differ."""
     import faiss
@@ -92,6 +129,9 @@ WAYS: dict[str, Callable[[np.ndarray, int], int]] = {
     "pairs": pairs,
     "star": star,
     "connected": connected,
+    "index_pairs": index_pairs,
+    "index_groups": index_groups,
+    "index_candidates": index_candidates,
     "faiss": faiss,
     "simhash": simhash,
 }
@@ -148,15 +188,17 @@ def main() -> None:
     parser.add_argument("--documents", type=float, help="by default a list of sizes and distances")
     parser.add_argument("--distance", type=int, default=3)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--index", action="store_true", help="measure what is kept of an index of so many documents")
     parser.add_argument("--old", type=Path, help="another checkout of this project")
     parser.add_argument("--way", choices=WAYS, help="measure this in this process")
     options = parser.parse_args()
     if options.way:
         print(json.dumps(measure(options.way, int(options.documents), options.distance)))
         return
-    sizes = DEFAULT if options.documents is None else [(int(options.documents), options.distance, OURS)]
-    for documents, distance, ways in sizes:
-        report = compare(documents, distance, ways, with_peers=options.peers, old=options.old)
+    ways = INDEX if options.index else OURS
+    sizes = DEFAULT if options.documents is None else [(int(options.documents), options.distance, ways)]
+    for documents, distance, own in sizes:
+        report = compare(documents, distance, own, with_peers=options.peers, old=options.old)
         print(json.dumps(report, indent=2), flush=True)
 
 

@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 
 from es_simhash import SimHashClient
+from es_simhash.index.fields import group_fields, to_signed
+from es_simhash.index.grouping.assign import group_fingerprints
 from es_simhash.servers import EmbeddedServer, embedded_server
 
 INDEX = "fingerprints"
 QUERIES = 60
+AT = "2026-01-01T00:00:00.000Z"
 LARGEST_DISTANCE = 16
 
 
@@ -43,6 +46,58 @@ class Planted:
         """Return the ids within *max_distance* of *query*, by exhaustive comparison."""
         distances = np.bitwise_count(self.fingerprints ^ np.uint64(query))
         return {str(position) for position in np.nonzero(distances <= max_distance)[0]}
+
+
+class Corpus:
+    """Random fingerprints, a twentieth of which have a near-duplicate, and grouped documents that hold them."""
+
+    WITHIN = 3
+    """Largest distance of the groups in bits."""
+
+    def __init__(self, documents: int) -> None:
+        chance = np.random.default_rng(7)
+        self.values = chance.integers(0, 2**64, documents, dtype=np.uint64)
+        copies = documents // 20
+        self.values[-copies:] = self.values[:copies]
+        for _ in range(3):
+            self.values[-copies:] ^= np.uint64(1) << chance.integers(0, 64, copies, dtype=np.uint64)
+        self.canonical = group_fingerprints(self.values, self.WITHIN)
+
+    def groups(self, place: int) -> dict[str, Any]:
+        """Return the group fields of a document."""
+        canonical = int(self.canonical[place])
+        if canonical == place:
+            return group_fields(f"d{place:09}", at=AT)
+        distance = int(self.values[place] ^ self.values[canonical]).bit_count()
+        return group_fields(f"d{canonical:09}", canonical=f"d{canonical:09}", distance=distance, at=AT)
+
+    def lines(self, first: int, last: int, *, fields: bool = True, ungrouped_from: int | None = None) -> str:
+        """Return the lines of the documents from *first* up to *last*, with our fields or without."""
+        # Made by hand: json.dumps would take longer than the server.
+        lines = []
+        canonicals = self.canonical[first:last].tolist()
+        for place, value, canonical in zip(
+            range(first, last), self.values[first:last].tolist(), canonicals, strict=True
+        ):
+            ours = ""
+            if fields:
+                digits = f"{value:016x}"
+                blocks = ",".join(f'"block{block}":"{digits[4 * block : 4 * block + 4]}"' for block in range(4))
+                ours = f',"simhash":{{"fingerprint":"{digits}",{blocks},"value":"{to_signed(value)}"'
+                if ungrouped_from is None or place < ungrouped_from:
+                    ours += f',"group":"d{canonical:09}","at":"{AT}"'
+                    if canonical != place:
+                        distance = int(self.values[place] ^ self.values[canonical]).bit_count()
+                        ours += f',"duplicate_of":"d{canonical:09}","distance":{distance}'
+                ours += "}"
+            lines.append(f'{{"index":{{"_id":"d{place:09}"}}}}')
+            lines.append(f'{{"text":"report {place} of station {place % 977}"{ours}}}')
+        return "\n".join(lines) + "\n"
+
+    def truth(self, value: int, max_distance: int) -> set[str]:
+        """Return the ids within *max_distance* of *value*."""
+        near = np.flatnonzero(np.bitwise_count(self.values ^ np.uint64(value)) <= max_distance)
+        return {f"d{place:09}" for place in near.tolist()}
 
 
 def plant(documents: int, bits: int, *, seed: int = 7) -> Planted:
@@ -115,9 +170,11 @@ def fill(client: Any, fingerprints: np.ndarray) -> None:
     client.indices.flush(index=INDEX)
 
 
-def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, chunk: int = 5_000) -> None:
+def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, first: int = 0, chunk: int = 5_000) -> None:
     """
     Write a document that holds our fields and nothing else for each of *fingerprints*, and refresh.
+
+    Its id is its position, counted from *first*.
     """
     signed = fingerprints.view(np.int64)
     for start in range(0, len(fingerprints), chunk):
@@ -125,7 +182,7 @@ def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, chunk:
         for position in range(start, min(start + chunk, len(fingerprints))):
             digits = f"{int(fingerprints[position]):016x}"
             blocks = ",".join(f'"block{i}":"{digits[4 * i : 4 * i + 4]}"' for i in range(4))
-            lines.append(f'{{"index":{{"_id":"{position}"}}}}')
+            lines.append(f'{{"index":{{"_id":"{first + position}"}}}}')
             lines.append(f'{{"simhash":{{"fingerprint":"{digits}",{blocks},"value":{int(signed[position])}}}}}')
         answer = client.bulk(index=index, body="\n".join(lines) + "\n")
         if answer["errors"]:

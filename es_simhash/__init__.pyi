@@ -6,9 +6,13 @@ from .errors import (
     EmbeddedServerError,
     GuardRailError,
     IncompleteSearchError,
+    IncompleteWriteError,
     InvalidInputError,
     MappingError,
     MissingDependencyError,
+    NoIndexError,
+    PipelineError,
+    RoundsError,
     SchemeError,
     SchemeMismatchError,
     SearchFailedError,
@@ -25,6 +29,7 @@ from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
 from .flows.upkeep.check import IndexCheck
+from .flows.upkeep.install_pipeline import InstalledPipeline
 from .flows.upkeep.progress import BackfillProgress
 from .flows.upkeep.remove import Removal
 from .hashing import (
@@ -59,6 +64,9 @@ from .index.presets import PRESETS, Preset, get_preset
 from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
+from .pipeline.build import build_pipeline
+from .quality.size import Size
+from .quality.sizing import estimate_size
 from .quality.stats import Stats
 from .report.data import IndexReport
 from .review.review import review_html
@@ -75,10 +83,12 @@ __all__ = [
     "GuardRailError",
     "IfSimilar",
     "IncompleteSearchError",
+    "IncompleteWriteError",
     "IndexCheck",
     "IndexReport",
     "IndexSettings",
     "IndexStats",
+    "InstalledPipeline",
     "InvalidInputError",
     "Limits",
     "LookupPlan",
@@ -86,7 +96,9 @@ __all__ = [
     "MissingDependencyError",
     "NearDup",
     "NearDups",
+    "NoIndexError",
     "Pair",
+    "PipelineError",
     "PlanEstimate",
     "Preset",
     "Problem",
@@ -95,12 +107,14 @@ __all__ = [
     "Removal",
     "RemovalPlan",
     "Restored",
+    "RoundsError",
     "Scheme",
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",
     "SimHashClient",
     "SimHashError",
+    "Size",
     "Stats",
     "Table",
     "Verification",
@@ -114,10 +128,12 @@ __all__ = [
     "build_esql",
     "build_index_template",
     "build_mapping",
+    "build_pipeline",
     "build_query",
     "build_query_bar",
     "distinct",
     "document_fields",
+    "estimate_size",
     "estimated_cosine",
     "explain_plan",
     "fingerprint",

@@ -21,16 +21,21 @@ _INTRODUCTION = """\
 
 `make docs` generates this page from the commands: change their help instead of this file.
 
-Data go to stdout; messages and progress go to stderr. Tables are for people. They fit the terminal (80 columns where
-there is none, or what the variable `COLUMNS` says), and a line on stderr names the columns whose values were cut.
-`--json` is for programs, and every command has it: one object, or one line for each result, with nothing cut. `-` means
-stdin. Distances are in bits; fingerprints have 16 hex digits.
+Data go to stdout; messages and progress go to stderr. Tables and lists are for people. They fit the terminal (80
+columns where stdout is none, or what the variable `COLUMNS` says): long values are cut, and a line on stderr names what
+was cut. Sentences, errors and text to paste are never cut. `--json` is for programs, and every command has it: one
+object, or one line for each result, with nothing cut. `-` means stdin. Distances are in bits; fingerprints have 16 hex
+digits.
 
 With `--json`, what ends a command is one JSON object on stderr instead of a line, and the exit code stays the same:
 `{"error": {"kind": "InvalidInputError", "message": "..."}}`. The kind is `usage` (the command line itself), `input` (a
 file or a value), the name of an error of the library, `server` (the server or the way to it), `file`, or `unexpected`.
-What is said on the way is an object a line too: `{"error": {"kind": "partial", "message": "..."}}` for a part that
-failed while the rest was done, `{"warning": {"message": "..."}}`, and `{"note": {"message": "..."}}`.
+What is said on the way is an object a line too: `{"warning": {"message": "..."}}`, `{"note": {"message": "..."}}`, and
+an `error` for a part that failed while the rest was done. That has a kind and fields of its own, as in `{"error":
+{"kind": "refused", "index": "news", "id": "4711", "reason": "...", "status": 400, "message": "..."}}`: those of the
+failures that the library returns (`refused`, `changed`, `missing`, `unreadable`, `exists` and so on). Kinds of the
+command line are `more` (failures that are not printed), `unsettled` (groups to reconcile), `lines_failed` and
+`not_carried_out` (how many lines failed).
 
 In tables and messages, control characters and direction marks in ids, names and texts are shown as escapes such as
 `\\x1b` or `\\u202e`, so that a document cannot control your terminal. JSON has the usual escapes for them.

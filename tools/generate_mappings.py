@@ -1,5 +1,5 @@
 """
-Write ``mappings/``: what ``es-simhash mapping`` and ``es-simhash dashboards`` print.
+Write ``mappings/``: what ``es-simhash mapping``, ``es-simhash pipeline`` and ``es-simhash dashboards`` print.
 
 ``make mappings`` runs it, and a test compares the files with what it builds.
 """
@@ -14,6 +14,7 @@ from es_simhash.cli.commands.mapping import COMPONENT, build_console_text
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.dashboards import build_dashboards
 from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
+from es_simhash.pipeline.build import build_pipeline
 
 ROOT = Path(__file__).parents[1]
 TEXT_FIELD = "body"
@@ -44,11 +45,12 @@ def build_files() -> dict[str, str]:
         "mapping.json": {"mappings": build_mapping(text_field=TEXT_FIELD)},
         "component-template.json": build_component_template(text_field=TEXT_FIELD),
         "index-template.json": build_index_template([PATTERN], component=COMPONENT),
+        "pipeline.json": build_pipeline(text_field=TEXT_FIELD),
     }
     files = {}
     for product in PRODUCTS:
         for name, document in documents.items():
-            files[f"{product}/{name}"] = json.dumps(document, indent=2) + "\n"
+            files[f"{product}/{name}"] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         files[f"{product}/devtools.txt"] = build_console_text(product, text_field=TEXT_FIELD) + "\n"
     for name, arguments in PACKS.items():
         lines = [json.dumps(each, ensure_ascii=False) for each in build_dashboards(**arguments)]

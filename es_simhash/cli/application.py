@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import click
 
 from es_simhash import __version__
-from es_simhash.cli.ending import USAGE_ERROR, asks_for_json, no_such_command, say_failure
+from es_simhash.cli.ending import USAGE_ERROR, asks_for_json, dash_hint, no_such_command, say_failure
 from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.output import error, messages_as_json, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments
@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Queries and mappings to paste": {
         "mapping": "Print the mapping, templates or Dev Tools text.",
         "query": "Print the search for a text or fingerprint.",
+        "pipeline": "Print or install the pipeline that fingerprints.",
         "dashboards": "Print charts for Kibana and Dashboards.",
     },
     "Your index": {
@@ -46,6 +47,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
         "stats": "Count documents, duplicates and groups.",
+        "size": "Say what an index takes, and what to set.",
         "report": "Write a page about the near-duplicates.",
         "dedupe": "Show, tag or delete duplicates.",
         "review": "Show a plan of removal, to judge it.",
@@ -115,7 +117,8 @@ class Application(click.Group):
         """
         _prepare_process()
         given = args[0] if args else extra.get("args")
-        as_json = asks_for_json(sys.argv[1:] if given is None else [*given])
+        given = sys.argv[1:] if given is None else [*given]
+        as_json = asks_for_json(given)
         if sys.stdout is None:
             # A file that is opened now would take the place of stdout.
             say_failure("file", "stdout is closed: send it to a file, to a program or to /dev/null", as_json=as_json)
@@ -124,10 +127,12 @@ class Application(click.Group):
             with interrupts():
                 result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.UsageError as failure:
+            hint = dash_hint(given)
             if as_json:
-                say_failure(USAGE_ERROR, failure.format_message(), as_json=True)
+                say_failure(USAGE_ERROR, f"{failure.format_message()} {hint}".strip(), as_json=True)
             else:
                 failure.show()
+                click.echo(hint, err=True, nl=bool(hint))
             sys.exit(USAGE)
         except click.ClickException as failure:
             say_failure("input", failure.format_message(), as_json=as_json)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, MappingError, SchemeError, SimHashError, shorten
+from es_simhash.errors import IncompleteSearchError, MappingError, NoIndexError, SchemeError, SimHashError, shorten
 from es_simhash.flows.protocol import error_text, status_of
 
 __all__ = ["describe", "kind_of"]
@@ -68,7 +68,7 @@ def _one_line(text: str) -> str:
 
 
 def _describe(error: BaseException, server: str) -> str:
-    if isinstance(error, IncompleteSearchError) and error.reasons:
+    if isinstance(error, IncompleteSearchError) and error.reasons and not isinstance(error, NoIndexError):
         return (
             f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
             "server's health, and try again"

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeVar
 import click
 
 from es_simhash.cli import options
+from es_simhash.cli.quantities import BYTES
 from es_simhash.index.grouping.rule import RULES
 from es_simhash.index.presets import PRESETS
 
-__all__ = ["grouping", "verification"]
+__all__ = ["grouping", "resources", "verification"]
 
 _T = TypeVar("_T")
 
@@ -41,6 +42,26 @@ def verification(command: Callable[..., _T]) -> Callable[..., _T]:
         return command(verify=False if no_verify else verify, **rest)
 
     return with_verification
+
+
+def resources(command: Callable[..., _T]) -> Callable[..., _T]:
+    """
+    Add the options that say what the search for pairs may use; the command gets ``threads`` and ``memory_bytes``.
+    """
+    threads = click.option(
+        "--threads",
+        type=click.IntRange(1, 1024),
+        metavar="N",
+        help="Search for pairs in N threads. Default: all cores.",
+    )
+    memory = click.option(
+        "--memory",
+        "memory_bytes",
+        type=BYTES,
+        metavar="SIZE",
+        help="What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints come on top.",
+    )
+    return threads(memory(command))
 
 
 def grouping(command: Callable[..., _T]) -> Callable[..., _T]:

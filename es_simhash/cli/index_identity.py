@@ -26,10 +26,13 @@ class IndexIdentity:
             UUID of the index that a write goes to, ``None`` if there is no index.
         behind:
             UUIDs of all of them.
+        index:
+            Name of the index that a write goes to, ``None`` if it is not known.
     """
 
     written: str | None
     behind: frozenset[str]
+    index: str | None = None
 
     @classmethod
     def read(cls, client: Any, index: str) -> IndexIdentity | None:
@@ -44,7 +47,7 @@ class IndexIdentity:
             if status_of(error) in (401, 403):
                 return None
             raise
-        return cls(uuids.get(written), frozenset(uuids.values()))
+        return cls(uuids.get(written), frozenset(uuids.values()), written or None)
 
 
 def _written(client: Any, index: str, uuids: dict[str, str]) -> str:

@@ -22,11 +22,13 @@ from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.files import write_whole
 
-__all__ = ["FileIdentity", "IngestCheckpoint", "Position"]
+__all__ = ["CHECKPOINT_LINES", "FileIdentity", "IngestCheckpoint", "Position"]
 
 FORMAT = "es-simhash-ingest"
 VERSION = 1
 _BLOCK = 64 * 1024
+# The checkpoint is written at least after so many answers.
+CHECKPOINT_LINES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,10 @@ class IngestCheckpoint:
     def id_for(self, file: int, line: int) -> str:
         """Return the id of the document at *line* of the file at place *file*; the same in each run."""
         return f"{self._run}-{file}-{line}"
+
+    def made(self, id: str) -> bool:
+        """Return whether *id* is one that :meth:`id_for` returns, which no other document has."""
+        return id.startswith(f"{self._run}-")
 
     def save(self, position: Position) -> None:
         """Put *position* into the file, and return when it is on the disk."""

@@ -11,35 +11,43 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 from es_simhash.cli.bulk_actions import to_action
 from es_simhash.cli.connect import Connection
-from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
+from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position
+from es_simhash.cli.ingest_resumed import WrittenBefore
 from es_simhash.cli.output import count, note
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.cli.tally import Tally
 from es_simhash.errors import InvalidInputError
+from es_simhash.flows.grouping.written import Written
 from es_simhash.removal.own_records import find_own_record, refuse_own_record
 
 __all__ = ["IngestActions", "IngestRun"]
 
-# How often the checkpoint is written: after so many answers, or so many seconds.
-CHECKPOINT_LINES = 500
+# The checkpoint is also written after so many seconds.
 CHECKPOINT_SECONDS = 1.0
+# Lines that are compared at once with what was written before.
+_PART = 500
+
+# A line, its action, and what became of it where it is not to be written: why it is no document, or the report on it.
+_Line: TypeAlias = tuple[Record, dict[str, Any] | None, str | Written | None]
 
 
 class IngestActions:
     """
-    The lines of the files as bulk actions. A line that is not a document is left out.
+    The lines of the files as bulk actions. A line that is not a document, or was written before, is left out.
 
     A thread reads them, and another one takes the answers: each of the two numbers is changed by one thread only.
 
     Attributes:
         waiting:
-            Lines that were read and not yet counted, each with the reason why it is not a document, if it is not.
+            Lines that were read and not yet counted; each that is not handed on with the reason why it is not a
+            document, or with the report on it.
         given:
             How many documents were handed on.
         answered:
@@ -48,31 +56,53 @@ class IngestActions:
             Whether to stop.
     """
 
-    def __init__(self, records: Iterator[Record], id_field: str | None, saved: IngestCheckpoint | None) -> None:
-        self.waiting: deque[tuple[Record, str | None]] = deque()
+    def __init__(
+        self,
+        records: Iterator[Record],
+        id_field: str | None,
+        saved: IngestCheckpoint | None,
+        before: WrittenBefore | None = None,
+    ) -> None:
+        self.waiting: deque[tuple[Record, str | Written | None]] = deque()
         self.given = self.answered = 0
         self.request = Request()
         self._records = records
         self._id_field = id_field
         self._saved = saved
+        self._before = before
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for record in self._records:
+        for record, action, settled in self._settle(self._read()):
             if self.request.stop is not None:
                 return
+            if settled is not None or action is None:
+                self.waiting.append((record, settled))
+                continue
+            self.given += 1
+            self.waiting.append((record, None))
+            yield action
+
+    def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
+        """Yield *lines*, and the reports on those that were written before."""
+        while self._before is not None and self._before.left and (part := list(islice(lines, _PART))):
+            found = iter(self._before.find([action for _, action, _ in part if action is not None]))
+            for record, action, reason in part:
+                yield record, action, reason if action is None else next(found)
+        yield from lines
+
+    def _read(self) -> Iterator[_Line]:
+        for record in self._records:
             if find_own_record(record.value) is not None:
                 self._records = iter(())  # closes the file
                 refuse_own_record(record.value, record.place)
             try:
                 action = to_action(record, self._id_field)
             except InvalidInputError as failure:
-                self.waiting.append((record, str(failure)))
+                yield record, None, str(failure)
                 continue
             if self._saved is not None and "_id" not in action:
                 action["_id"] = self._saved.id_for(record.number, record.line)
-            self.given += 1
-            self.waiting.append((record, None))
-            yield action
+            yield record, action, None
 
     @property
     def is_idle(self) -> bool:
@@ -107,7 +137,7 @@ class IngestRun:
                     self._count(each, tracker)
                     if actions.request.stop is not None and actions.is_idle:
                         break
-                self._count_unreadable()
+                self._count_settled()
                 if actions.request.stop is not None:
                     raise actions.request.stop
         except Exception:
@@ -119,7 +149,7 @@ class IngestRun:
             self.save()
 
     def _count(self, each: Any, tracker: Tracker) -> None:
-        self._count_unreadable()
+        self._count_settled()
         record, _ = self._actions.waiting.popleft()
         self._actions.answered += 1
         self._tally.add(record, each)
@@ -128,12 +158,15 @@ class IngestRun:
         if self._unsaved >= CHECKPOINT_LINES or time.monotonic() - self._saved_at >= CHECKPOINT_SECONDS:
             self.save()
 
-    def _count_unreadable(self) -> None:
-        """Count the lines that are no documents and stand before the next document."""
+    def _count_settled(self) -> None:
+        """Count the lines that were not handed on and stand before the next document that was."""
         waiting = self._actions.waiting
-        while waiting and waiting[0][1] is not None:
-            record, reason = waiting.popleft()
-            self._tally.add_unreadable(record, reason or "")
+        while waiting and (settled := waiting[0][1]) is not None:
+            record, _ = waiting.popleft()
+            if isinstance(settled, Written):
+                self._tally.add(record, settled)
+            else:
+                self._tally.add_unreadable(record, settled)
 
     def save(self, *, is_finished: bool = False) -> None:
         """Put into the checkpoint what has its answer."""

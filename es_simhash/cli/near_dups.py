@@ -4,17 +4,60 @@ The near-duplicates that a lookup found, as a table, as JSON, and as the answer 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.cli.failures import describe
+from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.output import count, print_json, print_line, warn
 from es_simhash.cli.records import Record
 from es_simhash.cli.tables import print_table
+from es_simhash.cli.wording import for_shell
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.hashing import to_hex
+from es_simhash.hashing import Scheme, to_hex
 from es_simhash.index.rescore import NearDup, NearDups
 
-__all__ = ["print_answer", "print_near_dups"]
+__all__ = ["NoFingerprint", "print_answer", "print_near_dups"]
+
+_LEFT_OUT = {
+    "shingles": "characters",
+    "words": "characters",
+    "keywords": "words: those of one character, stop words, and scripts other than Chinese and Latin without accents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoFingerprint:
+    """
+    Why a text has no fingerprint, so that a lookup of it finds nothing.
+
+    Attributes:
+        kind:
+            ``"empty"``, ``"blank"``, ``"no_letters"`` (it has no letters and no digits) or ``"left_out"`` (it has only
+            what the scheme leaves out).
+        scheme:
+            Id of the scheme.
+    """
+
+    kind: str
+    scheme: str
+
+    @classmethod
+    def of(cls, text: str, scheme: Scheme) -> NoFingerprint:
+        """Return the reason for *text*, which has no features in *scheme*."""
+        if not text.strip():
+            return cls("blank" if text else "empty", scheme.id)
+        return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
+
+    def __str__(self) -> str:
+        """Return a sentence for people."""
+        left_out = _LEFT_OUT.get(self.scheme.rpartition("-")[0], "words")
+        why = {
+            "empty": "is empty",
+            "blank": "is blank",
+            "no_letters": "has no letters and no digits",
+            "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
+        }
+        return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
 
 
 def print_near_dups(found: NearDups, *, as_json: bool) -> None:
@@ -39,16 +82,27 @@ def print_near_dups(found: NearDups, *, as_json: bool) -> None:
         warn(str(reason))
 
 
-def print_answer(record: Record, outcome: NearDups | Exception) -> bool:
+def print_answer(record: Record, text: str | None, outcome: NearDups | Exception) -> bool:
     """
     Print the answer to one line of a file as one line of JSON; return whether it failed.
+
+    Args:
+        record:
+            The line.
+        text:
+            Its text; ``None`` where it has none.
+        outcome:
+            What the lookup found, or why it failed.
     """
     found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
     shown: dict[str, Any] = {"line": record.line}
     if isinstance(found, NearDups):
         shown |= _to_dict(found)
+        if text is not None and found.plan is None and found.scheme is not None:
+            why = NoFingerprint.of(text, found.scheme)
+            shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
     if isinstance(outcome, Exception):
-        shown["error"] = describe(outcome)
+        shown["error"] = {"kind": kind_of(outcome), "message": for_shell(describe(outcome))}
     print_json(shown)
     return isinstance(outcome, Exception)
 

@@ -280,6 +280,11 @@ filter_query = filter_option(
 )
 """``--filter`` of the commands that look at documents."""
 
+counted_filter = filter_option(
+    'Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
+)
+"""``--filter`` of the commands that count documents."""
+
 source = click.option(
     "--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all."
 )

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 __all__ = [
+    "Failed",
     "console",
     "count",
     "error",
+    "failures_as_json",
     "messages_as_json",
     "note",
     "print_failures",
@@ -38,8 +40,6 @@ __all__ = [
 ]
 
 SHOWN_FAILURES = 10
-PARTIAL = "partial"
-"""The kind of a failure of one part of the work, where the rest was done."""
 
 _AS_JSON = "es_simhash.as_json"
 
@@ -94,14 +94,14 @@ def note(message: str) -> None:
     _say("note", message, "")
 
 
-def warn(message: str) -> None:
+def warn(message: str, **data: Any) -> None:
     """
-    Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``.
+    Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``, with *data* in it.
     """
-    _say("warning", message, "warning: ")
+    _say("warning", message, "warning: ", **data)
 
 
-def error(message: str, *, kind: str = PARTIAL) -> None:
+def error(message: str, *, kind: str, **data: Any) -> None:
     """
     Print an error on stderr, on one line; with ``--json`` as ``{"error": {"kind": ..., "message": ...}}``.
 
@@ -110,8 +110,10 @@ def error(message: str, *, kind: str = PARTIAL) -> None:
             What is wrong, and what to do.
         kind:
             What kind of failure it is, for programs.
+        data:
+            What else a program may want to know, such as an id.
     """
-    _say("error", message, "error: ", kind=kind)
+    _say("error", message, "error: ", kind=kind, **data)
 
 
 def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
@@ -121,7 +123,7 @@ def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
     ctx.meta[_AS_JSON] = wanted
 
 
-def _say(name: str, message: str, prefix: str, **data: str) -> None:
+def _say(name: str, message: str, prefix: str, **data: Any) -> None:
     context = click.get_current_context(silent=True)
     message = for_shell(message, context)
     if context is not None and context.meta.get(_AS_JSON):
@@ -130,7 +132,22 @@ def _say(name: str, message: str, prefix: str, **data: str) -> None:
         click.echo(visible(f"{prefix}{message}"), err=True)
 
 
-def print_failures(failures: Sequence[object], *, total: int | None = None, advice: str = "run it again") -> None:
+class Failed(Protocol):
+    """A failure of one part of the work: its fields, among them its kind and reason, and a sentence for people."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields as plain JSON values."""
+
+
+def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
+    """
+    Return the fields of *failures*, with reasons in words of the command line.
+    """
+    fields = [each.to_dict() for each in failures]
+    return [each | {"reason": for_shell(each["reason"])} for each in fields]
+
+
+def print_failures(failures: Sequence[Failed], *, total: int | None = None, advice: str = "run it again") -> None:
     """
     Print the first failures as errors, and how many more there are.
 
@@ -143,11 +160,11 @@ def print_failures(failures: Sequence[object], *, total: int | None = None, advi
             What to do about those that are not shown.
     """
     shown = failures[:SHOWN_FAILURES]
-    for each in shown:
-        error(str(each))
+    for each, fields in zip(shown, failures_as_json(shown), strict=True):
+        error(str(each), **fields)
     rest = (len(failures) if total is None else total) - len(shown)
     if rest > 0:
-        error(f"and {rest:,} more: {advice}")
+        error(f"and {rest:,} more: {advice}", kind="more", number=rest)
 
 
 def count(number: int, noun: str) -> str:

@@ -2,7 +2,8 @@
 Tables that fit the terminal: which columns stand beside each other, how wide each is, and what was cut.
 
 Width counts columns of the terminal, so a Chinese character counts 2. Without a terminal a table is 80 columns wide,
-unless the variable COLUMNS says otherwise. No command is here, and nothing is known of what a table says.
+unless the variable COLUMNS says otherwise; ``lines.py`` has the same rule. No command is here, and nothing is known of
+what a table says.
 """
 
 from __future__ import annotations
@@ -15,15 +16,28 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.cli.output import console, note, visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Column", "Layout", "lay_out", "print_table"]
+__all__ = [
+    "SHORTEST_TEXT",
+    "Column",
+    "Layout",
+    "fit",
+    "lay_out",
+    "note_cut",
+    "on_one_line",
+    "print_table",
+    "screen_width",
+    "table_width",
+]
 
 DEFAULT_WIDTH = 80
 NARROWEST = 20
 _GAP = 2
-# Enough to tell one id from another, and for most words of a header.
-_SHORTEST_TEXT = 12
+SHORTEST_TEXT = 12
+"""Width of a text that was cut: enough to tell one id from another, and for most words of a header."""
+
 # Characters without a width of their own may stand between those that have one.
 _CHARACTERS_A_COLUMN = 4
 
@@ -62,7 +76,7 @@ class Column:
         # The words of a header may stand below each other.
         header = max(map(cell_len, shown.split()), default=0)
         longest = max(map(cell_len, values), default=0)
-        least = max(header, longest) if kind == "number" else max(header, min(longest, _SHORTEST_TEXT))
+        least = max(header, longest) if kind == "number" else max(header, min(longest, SHORTEST_TEXT))
         return cls(shown, kind, longest, max(cell_len(shown), longest), least)
 
 
@@ -103,20 +117,30 @@ def _width(widths: Sequence[int]) -> int:
 
 
 def _widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
-    """Return the width of each column: the widest give way first."""
-    widths = [each.wanted for each in columns]
+    """Return the width of each column."""
+    wanted = [each.wanted for each in columns]
+    least = [each.least for each in columns]
     # A key that is too wide even alone is cut below its least.
-    for least in ([each.least for each in columns], [each.least if each.kind == "number" else 4 for each in columns]):
-        while (over := _width(widths) - width) > 0:
-            spare = [has - needs for has, needs in zip(widths, least, strict=True)]
-            if max(spare) <= 0:
-                break
-            able = [place for place, room in enumerate(spare) if room > 0]
-            widest = max(able, key=lambda place: widths[place])
-            others = [widths[place] for place in able if widths[place] < widths[widest]]
-            step = widths[widest] - max(others) if others else 1
-            widths[widest] -= max(1, min(over, spare[widest], step))
-    return tuple(widths)
+    lowest = [each.least if each.kind == "number" else 4 for each in columns]
+    free = width - _GAP * (len(columns) - 1)
+    return tuple(fit(fit(wanted, least, free), lowest, free))
+
+
+def fit(wanted: Sequence[int], least: Sequence[int], width: int) -> list[int]:
+    """
+    Return widths whose sum is at most *width* where that is possible: the widest give way first, down to their least.
+    """
+    widths = [*wanted]
+    while (over := sum(widths) - width) > 0:
+        spare = [has - needs for has, needs in zip(widths, least, strict=True)]
+        if max(spare) <= 0:
+            break
+        able = [place for place, room in enumerate(spare) if room > 0]
+        widest = max(able, key=lambda place: widths[place])
+        others = [widths[place] for place in able if widths[place] < widths[widest]]
+        step = widths[widest] - max(others) if others else 1
+        widths[widest] -= max(1, min(over, spare[widest], step))
+    return widths
 
 
 def print_table(
@@ -138,8 +162,8 @@ def print_table(
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
     screen = console()
-    screen.width = width = table_width(is_terminal=screen.is_terminal, width=screen.width)
-    cells = [[_cell(value, width) for value in row] for row in rows]
+    screen.width = width = screen_width(screen)
+    cells = [[on_one_line(str(value), width) for value in row] for row in rows]
     made = [Column.of(name, [row[place] for row in cells]) for place, name in enumerate(columns)]
     if title:
         screen.print(Text(visible(title), style="italic"))
@@ -148,9 +172,22 @@ def print_table(
         screen.print(_draw(part, made, cells))
         shown = zip(part.places, part.widths, strict=True)
         cut |= {made[place].name for place, has in shown if made[place].kind == "text" and made[place].longest > has}
-    if cut:
-        names = ", ".join(each.name for each in made if each.name in cut)
-        note(f"cut to fit {width} columns: {names}; --json shows all, and so does a wider terminal (or COLUMNS=200)")
+    note_cut([each.name for each in made if each.name in cut], width)
+
+
+def note_cut(names: Iterable[str], width: int, *, whole: str = "--json shows all") -> None:
+    """
+    Say on stderr which values were cut, if any, and where the *whole* ones are found.
+    """
+    if named := ", ".join(names):
+        note(f"cut to fit {width} columns: {named}; {whole}, and so does a wider terminal (or COLUMNS=200)")
+
+
+def screen_width(screen: Console) -> int:
+    """
+    Return the width of what is printed on *screen*.
+    """
+    return table_width(is_terminal=screen.is_terminal, width=screen.width)
 
 
 def table_width(*, is_terminal: bool, width: int) -> int:
@@ -163,9 +200,10 @@ def table_width(*, is_terminal: bool, width: int) -> int:
     return max(NARROWEST, width)
 
 
-def _cell(value: object, width: int) -> str:
-    """Return a value as one line; of a very long one only what could be seen, and one character more."""
-    text = str(value)
+def on_one_line(text: str, width: int) -> str:
+    """
+    Return a value as one line; of a very long one only what could be seen, and one character more.
+    """
     longest = _CHARACTERS_A_COLUMN * width * 10
     return visible(text if len(text) <= longest else text[:longest] + "…")
 

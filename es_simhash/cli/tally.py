@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from es_simhash.cli.output import SHOWN_FAILURES, count, print_failures, print_json, print_line, warn
+from es_simhash.cli.output import SHOWN_FAILURES, count, failures_as_json, print_failures, print_json, print_line, warn
 from es_simhash.cli.records import Record
 from es_simhash.flows.grouping.written import Written
 
@@ -31,6 +31,42 @@ _PHRASES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class LineFailure:
+    """
+    A line that is not in the index.
+
+    Attributes:
+        kind:
+            ``"unreadable"``, or what the library says of a document that was refused.
+        place:
+            File and line, for people.
+        file:
+            Name of the file.
+        line:
+            Number of the line.
+        id:
+            The ``_id``, where it is known.
+        reason:
+            Why, in one line.
+    """
+
+    kind: str
+    place: str
+    file: str
+    line: int
+    id: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.place}: {'' if self.kind == 'unreadable' else 'refused: '}{self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the failure as plain JSON values."""
+        return {"kind": self.kind, "file": self.file, "line": self.line, "id": self.id, "reason": self.reason}
+
+
 @dataclass(slots=True)
 class Tally:
     """
@@ -48,7 +84,7 @@ class Tally:
     _fingerprinted: int = 0
     _problems: int = 0
     _actions: Counter[str] = field(default_factory=Counter)
-    _failures: list[str] = field(default_factory=list)
+    _failures: list[LineFailure] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
 
     @property
@@ -71,7 +107,7 @@ class Tally:
         self._actions[each.action] += 1
         self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
         if each.action == "refused":
-            self._fail(record, f"refused: {each.reason}")
+            self._fail(record, each.kind or "refused", each.reason or "", each.id)
         elif each.reason is not None:
             self._problems += 1
             if len(self._warnings) < SHOWN_FAILURES:
@@ -82,7 +118,7 @@ class Tally:
         """Count a line that is not a document."""
         self.last = record
         self._actions["unreadable"] += 1
-        self._fail(record, reason)
+        self._fail(record, "unreadable", reason)
         self._write(record, {"id": None, "action": "unreadable", "reason": reason})
 
     @property
@@ -104,9 +140,9 @@ class Tally:
         os.fsync(self.report.fileno())
         return self.report.tell()
 
-    def _fail(self, record: Record, reason: str) -> None:
+    def _fail(self, record: Record, kind: str, reason: str, id_: str | None = None) -> None:
         if len(self._failures) < SHOWN_FAILURES:
-            self._failures.append(f"{record.place}: {reason}")
+            self._failures.append(LineFailure(kind, record.place, record.file, record.line, id_, reason))
 
     def _write(self, record: Record, outcome: dict[str, Any]) -> None:
         if self.report is not None:
@@ -137,7 +173,7 @@ class Tally:
                 **{action: self._actions[action] for action in _PHRASES},
                 "seconds": round(seconds, 3),
             }
-            print_json({**counts, "failures": self._failures})
+            print_json({**counts, "failures": failures_as_json(self._failures)})
         else:
             rate = self.lines / seconds if seconds else 0.0
             print_line(f"{index}: {self.sentence()}; {seconds:.1f} s, {rate:,.0f} documents/s")

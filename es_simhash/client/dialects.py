@@ -32,9 +32,12 @@ _COMMON = {
     "mget": "mget",
     "msearch": "msearch",
     "put_mapping": "indices.put_mapping",
+    "put_pipeline": "ingest.put_pipeline",
+    "put_settings": "indices.put_settings",
     "refresh": "indices.refresh",
     "scroll": "scroll",
     "search": "search",
+    "simulate_pipeline": "ingest.simulate",
     "simulate_index": "indices.simulate_index_template",
     "simulate_template": "indices.simulate_template",
 }

@@ -99,7 +99,6 @@ def _perform_together(requests: Sequence[Call | Compute], concurrency: int, clie
     new thread costs less than a tenth of a millisecond.
     """
     outcomes: list[Any] = [None] * len(requests)
-    fatal: list[BaseException] = []
 
     def settle(number: int) -> None:
         try:
@@ -112,7 +111,16 @@ def _perform_together(requests: Sequence[Call | Compute], concurrency: int, clie
     if min(len(requests), concurrency) <= 1 or not calls:
         for number in range(len(requests)):
             settle(number)
-        return outcomes
+    else:
+        _settle_on_threads(settle, calls, computed, concurrency)
+    return outcomes
+
+
+def _settle_on_threads(
+    settle: Callable[[int], None], calls: deque[int], computed: Sequence[int], concurrency: int
+) -> None:
+    """*settle* the requests with the numbers *calls* on threads, and those *computed* on the caller's."""
+    fatal: list[BaseException] = []
 
     def work() -> None:
         try:
@@ -139,7 +147,6 @@ def _perform_together(requests: Sequence[Call | Compute], concurrency: int, clie
             helper.join()
     if fatal:
         raise fatal[0]
-    return outcomes
 
 
 def _start(number: int, work: Callable[[], None], started: list[Thread]) -> None:

@@ -6,13 +6,14 @@ Reads mappings that somebody else has read. Nothing here sends a request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from es_simhash.dashboards.subject import Subject
+from es_simhash.errors import shorten
 
-__all__ = ["PackFault", "find_pack_faults", "node_of"]
+__all__ = ["PackFault", "find_field_faults", "find_pack_faults", "node_of"]
 
 FaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword"]
 
@@ -59,10 +60,12 @@ class PackFault:
         if self.kind == "no_index":
             return f"no index has the name {self.field}"
         if self.kind == "not_mapped":
-            return f"the field {self.field} is not mapped in {where}"
+            return f"the field {shorten(self.field)} is not mapped in {where}"
         wanted = "a date" if self.kind == "no_date" else "a keyword"
-        advice = f": use {self.instead}" if self.instead else ""
-        return f"the field {self.field} is a {self.type} in {', '.join(self.indices[:3])}, not {wanted}{advice}"
+        advice = f": use {shorten(self.instead)}" if self.instead else ""
+        return (
+            f"the field {shorten(self.field)} is a {self.type} in {', '.join(self.indices[:3])}, not {wanted}{advice}"
+        )
 
 
 def find_pack_faults(subject: Subject, mappings: Mapping[str, Mapping[str, Any]]) -> list[PackFault]:
@@ -77,17 +80,41 @@ def find_pack_faults(subject: Subject, mappings: Mapping[str, Mapping[str, Any]]
     """
     if not mappings:
         return [PackFault("no_index", subject.index)]
-    found = list(_not_mapped(subject, mappings))
-    for field, kind in ((subject.time_field, "no_date"), (subject.source_field, "no_keyword")):
-        if field:
-            found += _wrong_type(field, "no_date" if kind == "no_date" else "no_keyword", mappings)
+    own = subject.fields
+    given = (subject.time_field, subject.source_field, subject.text_field)
+    found = find_field_faults(*given, mappings)
+    return found + list(_not_mapped((own.fingerprint, own.group, own.duplicate_of, own.distance), mappings))
+
+
+def find_field_faults(
+    time_field: str | None,
+    source_field: str | None,
+    text_field: str | None,
+    mappings: Mapping[str, Mapping[str, Any]],
+) -> list[PackFault]:
+    """
+    Return what is wrong with the fields of a user, where ``None`` stands for no field.
+
+    Args:
+        time_field:
+            Must be a date.
+        source_field:
+            Must be a field whose values can be counted.
+        text_field:
+            Must be mapped.
+        mappings:
+            The part below ``mappings`` of each concrete index.
+    """
+    found = list(_not_mapped(filter(None, (time_field, source_field, text_field)), mappings))
+    if time_field:
+        found += _wrong_type(time_field, "no_date", mappings)
+    if source_field:
+        found += _wrong_type(source_field, "no_keyword", mappings)
     return found
 
 
-def _not_mapped(subject: Subject, mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[PackFault]:
-    own = subject.fields
-    given = (subject.time_field, subject.source_field, subject.text_field)
-    for field in (*filter(None, given), own.fingerprint, own.group, own.duplicate_of, own.distance):
+def _not_mapped(fields: Iterable[str], mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[PackFault]:
+    for field in fields:
         without = tuple(sorted(name for name, mapping in mappings.items() if node_of(mapping, field) is None))
         if without:
             yield PackFault("not_mapped", field, without, len(without) == len(mappings))

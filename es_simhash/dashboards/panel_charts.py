@@ -13,8 +13,8 @@ from es_simhash.dashboards.chart_words import ENGLISH
 from es_simhash.dashboards.rows import no_rows, response
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.vega import (
-    ANSWER,
     DUPLICATES,
+    answered,
     axis,
     band,
     colours,
@@ -56,7 +56,7 @@ def numbers_chart(subject: Subject) -> dict[str, Any]:
         "without": "without_fingerprint.doc_count",
         "ungrouped": "not_grouped.doc_count",
     }
-    signals = [{"name": name, "update": f"{ANSWER}.{path}"} for name, path in sources.items()]
+    signals = [{"name": name, "update": answered(path)} for name, path in sources.items()]
     signals.append({"name": "big", "update": "clamp(width / 26, 14, 34)"})
     marks = []
     for number, (name, label, below) in enumerate(tiles):
@@ -202,7 +202,7 @@ def hot_blocks_chart(subject: Subject) -> dict[str, Any]:
     return frame(
         "Block terms that most documents have, and their share of all documents with a fingerprint.",
         data=data,
-        signals=[{"name": "documents", "update": f"{ANSWER}.documents.doc_count"}],
+        signals=[{"name": "documents", "update": answered("documents.doc_count")}],
         scales=scales,
         axes=[axis("left", "y", labelLimit=150)],
         legends=[legend("colour")],

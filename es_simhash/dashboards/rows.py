@@ -91,8 +91,12 @@ def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
 
 
 def response(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the data set ``response``, which is the answer to *request*."""
-    return {"name": "response", "url": request}
+    """Return the data set ``response``: the answer to *request*, or no row for a pattern that matches no index."""
+    return {
+        "name": "response",
+        "url": request,
+        "transform": [{"type": "filter", "expr": "isObject(datum.aggregations)"}],
+    }
 
 
 def no_rows(subject: Subject, what: str) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 from es_simhash.dashboards.chart_words import ChartWords
 
 __all__ = [
-    "ANSWER",
     "DUPLICATES",
     "OTHERS",
+    "answered",
     "axis",
     "band",
     "colours",
@@ -38,8 +38,10 @@ DUPLICATES = "#D6603D"
 OTHERS = "#5B9BD5"
 """Colours that are told apart in light and dark themes, and by people who do not see red and green alike."""
 
-ANSWER = "data('response')[0].aggregations"
-"""The answer to the search of a chart, in an expression."""
+
+def answered(path: str) -> str:
+    """Return the expression for a number of the answer to the search of a chart; 0 where there is no answer."""
+    return f"length(data('response')) ? data('response')[0].aggregations.{path} : 0"
 
 
 def colours(words: ChartWords) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Texts of the corpus become `Text`, never markup, so that a `[` in them stays a `
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING
 
 from rich.panel import Panel
@@ -16,6 +15,7 @@ from rich.text import Text
 from es_simhash.demo.corpus import EDIT_KINDS
 from es_simhash.demo.judge import Status
 from es_simhash.quality.worddiff import Change, WordDiff, word_diff
+from es_simhash.tables.markup import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,9 +35,6 @@ __all__ = [
 
 CELLS = 40
 """Width of the opening of a text on the terminal."""
-
-_CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
-_DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 _STATUS_STYLES = {
     Status.FOUND: "green",
@@ -197,8 +194,4 @@ def _visible(text: str) -> str:
     """
     Return *text* on one line, without characters that control a terminal or change the direction of text.
     """
-    return "".join("⏎" if char == "\n" else "\ufffd" if _is_control(char) else char for char in text)
-
-
-def _is_control(char: str) -> bool:
-    return unicodedata.category(char) in _CONTROLS or unicodedata.bidirectional(char) in _DIRECTIONS
+    return shown(text.replace("\n", "⏎").replace("\t", " "))

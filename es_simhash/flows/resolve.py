@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import (
-    IncompleteSearchError,
     InvalidInputError,
     MappingError,
+    NoIndexError,
     SchemeMismatchError,
     shorten,
 )
@@ -44,7 +44,7 @@ def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
     Raises:
         SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
         MappingError: If no index has the fields, or one has them with wrong types.
-        IncompleteSearchError: If a pattern matches no index.
+        NoIndexError: If a pattern matches no index.
         InvalidInputError: If only other clusters are searched and no scheme was passed.
     """
     agreed, _ = yield from _read_settings(context, index)
@@ -100,7 +100,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
     Costs one request (get mapping), which is always made. Nothing is compared: :func:`agree` does that.
 
     Raises:
-        IncompleteSearchError: If a pattern matches no index.
+        NoIndexError: If a pattern matches no index.
         InvalidInputError: If only other clusters are named and no scheme was passed.
     """
     local = local_names(index)
@@ -123,7 +123,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
         return Resolved(assumed=assumed)
     if not answer:
         reason = f"no index matches {shorten(index_key(index))}"
-        raise IncompleteSearchError(f"{reason}: check the name", reasons=(reason,))
+        raise NoIndexError(f"{reason}: check the name", reasons=(reason,))
     return judge_mappings(answer, context)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "UNCHANGED",
     "WORD",
     "character_entries",
+    "character_kinds",
     "normalise_batch",
     "normalise_codes",
     "normalise_text",
@@ -85,6 +86,14 @@ def character_entries(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """
     entries: NDArray[np.uint32] = _tables()[0].take(codes)
     return entries
+
+
+def character_kinds(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """
+    Return for each of *codes*, already normalised: WORD, SEPARATOR or DROPPED.
+    """
+    kinds: NDArray[np.uint8] = _tables()[1].take(codes)
+    return kinds
 
 
 def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -189,7 +198,7 @@ def _normalise_slowly(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
         for piece in np.split(codes, cuts)
     )
     result = to_codes(normal)
-    kinds = _tables()[1][result]
+    kinds = character_kinds(result)
     return np.where(kinds == WORD, result, kinds)
 
 

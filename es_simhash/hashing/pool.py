@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -26,16 +27,33 @@ from es_simhash.hashing.scheme import Scheme
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-__all__ = ["FingerprintPool", "Pending", "check_workers", "split_texts"]
+__all__ = ["FingerprintPool", "Pending", "PoolSizes", "check_workers", "split_texts"]
 
 logger = logging.getLogger("es_simhash")
 
-# Starting processes costs a second or two: as much as this many characters take one process.
-ENOUGH_CHARACTERS = 4_000_000
 
-# What is sent to a process at once: enough to outweigh the sending, few enough that all end at about the same time.
-PART_CHARACTERS = 250_000
-PART_TEXTS = 2_000
+@dataclass(frozen=True, slots=True)
+class PoolSizes:
+    """
+    When processes pay, and how much is sent to one of them at once.
+
+    Attributes:
+        enough:
+            Characters from which on processes are started: one process takes as long for so many as starting others
+            does, a second or two.
+        characters:
+            Most characters of a part: enough to outweigh the sending, few enough that all processes end at about the
+            same time.
+        texts:
+            Most texts of a part.
+    """
+
+    enough: int = 4_000_000
+    characters: int = 250_000
+    texts: int = 2_000
+
+
+_SIZES = PoolSizes()
 
 
 def check_workers(workers: int | None) -> int:
@@ -64,13 +82,13 @@ def usable_workers(workers: int | None) -> int:
     return number
 
 
-def split_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def split_texts(texts: Sequence[str], sizes: PoolSizes = _SIZES) -> Iterator[Sequence[str]]:
     """
     Yield *texts* in parts of limited size, in order; a longer text is a part of its own.
     """
     first = characters = 0
     for place, text in enumerate(texts):
-        if place > first and (characters + len(text) > PART_CHARACTERS or place - first >= PART_TEXTS):
+        if place > first and (characters + len(text) > sizes.characters or place - first >= sizes.texts):
             yield texts[first:place]
             first, characters = place, 0
         characters += len(text)
@@ -116,14 +134,19 @@ class FingerprintPool:
             not start any: it computes the fingerprints itself, and a warning is logged.
         thread:
             Whether, without processes, a thread works on all batches but the first.
+        sizes:
+            When processes are started, and what they are sent.
 
     Raises:
         TypeError: If *workers* is neither an integer nor ``None``.
         InvalidInputError: If *workers* is less than 1.
     """
 
-    def __init__(self, scheme: Scheme, *, workers: int | None = None, thread: bool = False) -> None:
+    def __init__(
+        self, scheme: Scheme, *, workers: int | None = None, thread: bool = False, sizes: PoolSizes = _SIZES
+    ) -> None:
         self._scheme = scheme
+        self._sizes = sizes
         self._has_thread = thread
         self._workers = usable_workers(workers)
         self._characters = 0
@@ -161,7 +184,7 @@ class FingerprintPool:
             return _fingerprints(texts, self._scheme)
         found: list[int | None] = []
         waiting: deque[Pending] = deque()
-        for part in split_texts(texts):
+        for part in split_texts(texts, self._sizes):
             waiting.append(self._send([part]))
             if len(waiting) > 2 * self._workers:
                 found += waiting.popleft().result()
@@ -179,7 +202,7 @@ class FingerprintPool:
             WorkerError: If a process ended before its work was done.
         """
         if self._is_enough(texts):
-            return self._send(list(split_texts(texts)))
+            return self._send(list(split_texts(texts, self._sizes)))
         if self._has_thread and not self._is_first:
             return Pending([self._own_thread().submit(_fingerprints, texts, self._scheme)])
         self._is_first = False
@@ -206,7 +229,7 @@ class FingerprintPool:
         if not self._workers:
             return False
         self._characters += sum(map(len, texts))
-        return self._executor is not None or self._characters >= ENOUGH_CHARACTERS
+        return self._executor is not None or self._characters >= self._sizes.enough
 
     def _own_thread(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- see _send

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from es_simhash.hashing.hashes import bytes_hasher
+from es_simhash.hashing.xxh3 import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, short_flip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,15 +30,8 @@ __all__ = ["hash_runs"]
 _MASK = (1 << 64) - 1
 _LOW = np.uint64(0xFFFF_FFFF)
 _COUNTED = np.array([0, 0xFFFF_FFFF, (1 << 64) - 1], np.uint64)
-_PRIME_1 = 0x9E37_79B1_85EB_CA87
-_PRIME_MX_1 = np.uint64(0x1656_6791_9E37_79F9)
-_PRIME_MX_2 = np.uint64(0x9FB2_1C65_1E98_DF25)
-# The first 64 bytes of XXH3's default secret, as little-endian words of 64 bits: as many as a run can use.
-_SECRET_BYTES = bytes.fromhex(
-    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
-    "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"
-)
-_SECRET = tuple(int.from_bytes(_SECRET_BYTES[at : at + 8], "little") for at in range(0, 64, 8))
+_MIX_1 = np.uint64(MIX_PRIME_1)
+_MIX_2 = np.uint64(MIX_PRIME_2)
 
 
 def hash_runs(
@@ -98,31 +92,29 @@ def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.u
         return words & _COUNTED.take(np.clip(lengths, first, first + 2) - np.uint8(first))
 
     if length <= 16:
-        low = read(0) ^ np.uint64(((_SECRET[3] ^ _SECRET[4]) + seed) & _MASK)
-        high = read(length - 8) ^ np.uint64(((_SECRET[5] ^ _SECRET[6]) - seed) & _MASK)
+        low = read(0) ^ np.uint64(((SECRET[3] ^ SECRET[4]) + seed) & _MASK)
+        high = read(length - 8) ^ np.uint64(((SECRET[5] ^ SECRET[6]) - seed) & _MASK)
         result = low.byteswap()
         result += high
         result += np.uint64(length)
         result += _multiply_fold(low, high)
         return _avalanche(result)
-    result = np.full(count, length * _PRIME_1 & _MASK, np.uint64)
+    result = np.full(count, length * PRIME_1 & _MASK, np.uint64)
     # 16 bytes from the front and 16 from the back, each with its own 16 bytes of the secret, moving inwards.
     for step in range((length - 1) // 32 + 1):
         for byte, word in ((16 * step, 4 * step), (length - 16 * (step + 1), 4 * step + 2)):
-            low = read(byte) ^ np.uint64((_SECRET[word] + seed) & _MASK)
-            high = read(byte + 8) ^ np.uint64((_SECRET[word + 1] - seed) & _MASK)
+            low = read(byte) ^ np.uint64((SECRET[word] + seed) & _MASK)
+            high = read(byte + 8) ^ np.uint64((SECRET[word + 1] - seed) & _MASK)
             result += _multiply_fold(low, high)
     return _avalanche(result)
 
 
 def _xxh3_to_8_bytes(first: NDArray[np.uint32], last: NDArray[np.uint32], length: int, seed: int) -> Words:
-    swapped = int.from_bytes((seed & 0xFFFF_FFFF).to_bytes(4, "little"), "big")
-    flip = ((_SECRET[1] ^ _SECRET[2]) - (seed ^ swapped << 32)) & _MASK
-    value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(flip)
+    value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(short_flip(seed))
     value ^= _rotate(value, 49) ^ _rotate(value, 24)
-    value *= _PRIME_MX_2
+    value *= _MIX_2
     value ^= (value >> np.uint64(35)) + np.uint64(length)
-    value *= _PRIME_MX_2
+    value *= _MIX_2
     return value ^ value >> np.uint64(28)
 
 
@@ -151,7 +143,7 @@ def _multiply_fold(left: Words, right: Words) -> Words:
 
 def _avalanche(value: Words) -> Words:
     value ^= value >> np.uint64(37)
-    value *= _PRIME_MX_1
+    value *= _MIX_1
     value ^= value >> np.uint64(32)
     return value
 

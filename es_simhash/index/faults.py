@@ -6,6 +6,7 @@ A fault is a kind and fields; its sentence is made last, for people, and no code
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,15 +20,18 @@ __all__ = [
     "FaultKind",
     "find_faults",
     "find_group_faults",
+    "find_hidden_groups",
     "find_source_faults",
     "is_disabled",
     "mapping_error",
+    "refuse_hidden_groups",
     "refuse_other_use",
     "refuse_updates",
 ]
 
 FaultKind = Literal[
     "not_parsed",
+    "no_subobjects",
     "not_mapped",
     "wrong_type",
     "not_an_object",
@@ -44,11 +48,13 @@ FaultKind = Literal[
     "without_fingerprint",
     "no_source",
     "partial_source",
+    "hidden_groups",
     "template",
     "not_verified",
     "regrouping",
     "no_marker",
     "several_markers",
+    "pipeline_errors",
 ]
 
 # Groups are named by ids, which have at most so many bytes.
@@ -59,6 +65,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_parsed": (
         "the whole mapping is not enabled, so no search finds a document by a field",
         'create a new index without "enabled": false, and index the documents there',
+    ),
+    "no_subobjects": (
+        "the mapping has no objects (subobjects: false), and our fields are in one",
+        "create a new index without it, and index the documents there",
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
@@ -105,6 +115,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "the index stores no _source, so no document can be updated",
         "send each document whole, through ingest or with_fingerprints",
     ),
+    "hidden_groups": (
+        "_source does not show field {field!r}, so the groups of documents cannot be read",
+        "ingest with on_duplicate=None (--on-duplicate none), or create a new index with a whole _source",
+    ),
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
         "add what build_component_template returns to the index template, with the settings of the indices there",
@@ -124,6 +138,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "several_markers": (
         "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
         "keep one with put_mapping, which changes no document; create_index does so where a template has our fields",
+    ),
+    "pipeline_errors": (
+        "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",
+        "backfill them",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",
@@ -185,6 +203,8 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
     # The server keeps such documents whole, and indexes none of their fields: each search finds nothing, and says so.
     if is_disabled(mapping):
         return [Fault("not_parsed")]
+    if mapping.get("subobjects") in (False, "false"):
+        return [Fault("no_subobjects")]
     ours = (mapping.get("properties") or {}).get(prefix)
     if ours is None:
         return [Fault("not_mapped", prefix, wanted="object")]
@@ -272,6 +292,25 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     return [Fault("partial_source", found="; ".join([*only, *without]))] if only or without else []
 
 
+def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault]:
+    """
+    Return why the groups of documents cannot be read from the ``_source`` of an index with *mapping*; at most one.
+    """
+    source = mapping.get("_source") or {}
+    is_off = source.get("enabled") in (False, "false")
+    includes, excludes = _names(source, "includes") or ["*"], _names(source, "excludes")
+    for name in (f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")):
+        if is_off or not _is_named(name, includes) or _is_named(name, excludes):
+            return [Fault("hidden_groups", name)]
+    return []
+
+
+def _is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of *patterns*, in which ``*`` stands for anything, names the field or an object around it."""
+    regexes = [".*".join(map(re.escape, each.split("*"))) for each in patterns]
+    return any(re.fullmatch(rf"{each}(\..*)?", name) for each in regexes)
+
+
 def _names(source: Mapping[str, Any], key: str) -> list[str]:
     found = source.get(key) or []
     return [found] if isinstance(found, str) else list(map(str, found))
@@ -287,6 +326,18 @@ def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None
     faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
     if faults:
         raise mapping_error(name, faults)
+
+
+def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
+    """
+    Refuse to decide about duplicates in indices with *mappings* if the groups of their documents cannot be read.
+
+    Raises:
+        MappingError: If the ``_source`` of one of them does not show a group field.
+    """
+    for name, mapping in mappings.items():
+        if faults := find_hidden_groups(mapping, prefix=prefix):
+            raise mapping_error(name, faults)
 
 
 def refuse_updates(mappings: Mapping[str, Mapping[str, Any]]) -> None:

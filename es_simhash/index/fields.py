@@ -91,13 +91,18 @@ class Fields:
         return f"{self.prefix}.distance"
 
     @property
+    def error(self) -> str:
+        """Keyword field that says why an ingest pipeline made no fingerprint."""
+        return f"{self.prefix}.error"
+
+    @property
     def at(self) -> str:
         """Date field of the moment a document was grouped."""
         return f"{self.prefix}.at"
 
 
-OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value")
-"""Names, without the prefix, of the fields of a fingerprint; the group fields are not among them."""
+OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "error")
+"""Names, without the prefix, of what says which fingerprint a text has; the group fields are not among them."""
 
 
 def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True) -> dict[str, Any]:

@@ -5,13 +5,14 @@ The mapping of our fields, and templates that give it to new indices. Builders r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from es_simhash.arguments import check_count, check_name, check_names, check_object
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.marker import marker_properties
+from es_simhash.index.marker import marker_properties, without_markers
 from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta
 
 __all__ = [
@@ -39,6 +40,8 @@ FIELD_TYPES: dict[str, dict[str, Any]] = {
     "duplicate_of": {"type": "keyword"},
     "distance": {"type": "byte"},
     "at": {"type": "date"},
+    # Written by an ingest pipeline, where it can make no fingerprint.
+    "error": {"type": "keyword"},
 }
 """The mapping of each of our fields, by its name below the prefix."""
 
@@ -53,6 +56,7 @@ def build_mapping(
     text_field: str | Sequence[str] = (),
     max_distance: int | None = None,
     value: bool = True,
+    derived_source: bool = False,
 ) -> dict[str, Any]:
     """
     Return the mapping of our fields, with the ``_meta`` that names their scheme.
@@ -71,6 +75,9 @@ def build_mapping(
             The max_distance of lookups in this index that give none, in bits.
         value:
             Whether to map the signed 64-bit copy for script filters.
+        derived_source:
+            Whether it is for indices of OpenSearch with derived source. They take no field alias, so the marker of the
+            settings is left out, and they show the signed copy as a number.
 
     Returns:
         ``{"_meta": ..., "properties": ...}``.
@@ -84,7 +91,9 @@ def build_mapping(
         {'type': 'keyword'}
     """
     settings = build_settings(scheme=scheme, text_field=text_field, max_distance=max_distance, value=value)
-    return mapping_of(settings, prefix=prefix)
+    if not derived_source:
+        return mapping_of(settings, prefix=prefix)
+    return without_markers(mapping_of(replace(settings, value_type="number"), prefix=prefix), prefix=prefix)
 
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.rescore import NearDups
 from es_simhash.index.similarity import check_bound, compare_pairs
 from es_simhash.quality.truth import Truth
+from es_simhash.tables.curve import draw_shares
+from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
@@ -229,11 +231,14 @@ class Report(Tabular):
         known = f"{int((self.truth.jaccard >= self._from(0)).sum()):,} known pairs"
         return f"{self.scheme} against {known} of {len(self.truth.ids):,} documents"
 
-    def _sheets(self) -> Sequence[Sheet]:
+    def _sheets(self) -> Sequence[Sheet | Html]:
         shares = [f"{kind}{name}" for kind in ("", "verified.") for name in ("recall", "precision")]
         bars = dict.fromkeys(shares, 1.0)
         lengths = [_flat(each) for each in self.by_length()]
-        return [Sheet("By max_distance", self.to_dicts(), bars), Sheet("By length of the shorter text", lengths, bars)]
+        rows = self.to_dicts()
+        lines = {name: [row[name] for row in rows] for name in shares}
+        curve = draw_shares("Recall and precision by max_distance", [row["max_distance"] for row in rows], lines)
+        return [curve, Sheet("By max_distance", rows, bars), Sheet("By length of the shorter text", lengths, bars)]
 
 
 def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:

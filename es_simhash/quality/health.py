@@ -7,7 +7,7 @@ No request is made here; ``flows.upkeep.doctor`` gets the counts and documents.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -16,12 +16,14 @@ from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
 from es_simhash.index.similarity import shingle_set
+from es_simhash.quality.health_words import SENTENCES, FindingKind
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
 __all__ = ["FEW_SHINGLES", "Diagnosis", "Finding", "judge_blocks", "judge_missing", "judge_sample"]
 
 Severity = Literal["error", "warning", "note"]
+Values = Mapping[str, int | float | str]
 
 FEW_SHINGLES = 10
 """Below so many shingles (12 words of English, 14 characters of Chinese) one changed word moves many bits."""
@@ -38,18 +40,38 @@ class Finding:
     Attributes:
         severity:
             ``error``: near-duplicates are lost or wrong. ``warning``: lookups are slow or poor. ``note``: good to know.
-        topic:
-            ``mapping``, ``missing``, ``stale``, ``broken``, ``short``, ``hot``, ``numbers`` or ``texts``.
-        message:
-            What was found.
-        advice:
-            What to do.
+        kind:
+            What was found, as a word for programs.
+        values:
+            What its sentence says: numbers, names, an example.
     """
 
     severity: Severity
-    topic: str
-    message: str
-    advice: str
+    kind: FindingKind
+    values: Values = field(default_factory=dict)
+
+    @property
+    def topic(self) -> str:
+        """``mapping``, ``missing``, ``stale``, ``broken``, ``short``, ``hot``, ``numbers`` or ``texts``."""
+        return SENTENCES[self.kind].topic
+
+    @property
+    def message(self) -> str:
+        """What was found, as a sentence for people."""
+        return SENTENCES[self.kind].message.format(**self.values)
+
+    @property
+    def advice(self) -> str:
+        """What to do, as a sentence for people."""
+        return SENTENCES[self.kind].advice.format(**self.values)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return what people read."""
+        return {"severity": self.severity, "topic": self.topic, "message": self.message, "advice": self.advice}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {**self.to_row(), "kind": self.kind, "values": dict(self.values)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +109,12 @@ class Diagnosis(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
-        return {**asdict(self), "healthy": self.is_healthy}
+        findings = [each.to_dict() for each in self.findings]
+        return {**asdict(replace(self, findings=())), "findings": findings, "healthy": self.is_healthy}
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each finding."""
-        return [asdict(each) for each in self.findings]
+        return [each.to_row() for each in self.findings]
 
     def _title(self) -> str:
         state = "healthy" if self.is_healthy else "not healthy"
@@ -122,13 +145,7 @@ def judge_sample(
     findings = _judge_values(hits, Fields(prefix))
     if text_fields:
         return findings + _judge_texts(hits, scheme, text_fields, Fields(prefix))
-    texts = Finding(
-        "note",
-        "texts",
-        "the mapping does not record the text field, so texts were not examined",
-        "record the text field: put_mapping, or es-simhash create --existing --text-field",
-    )
-    return [*findings, texts]
+    return [*findings, Finding("note", "text_field_unknown")]
 
 
 def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Finding]:
@@ -150,34 +167,11 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
             rounded += [] if _unsigned(number) == value else [hit["_id"]]
     findings = []
     if broken:
-        findings.append(
-            Finding(
-                "error",
-                "broken",
-                f"{_share(broken, hits)} have a fingerprint that is not 16 lower-case hex digits, or block terms that "
-                f"are not its own, such as document {broken[0]!r}",
-                "write the fields with this library only, and backfill these documents",
-            )
-        )
+        findings.append(Finding("error", "broken", _share(broken, hits)))
     if rounded:
-        findings.append(
-            Finding(
-                "error",
-                "numbers",
-                f"{_share(rounded, hits)} have a {fields.value} other than their fingerprint, such as {rounded[0]!r}",
-                "a program that reads numbers as doubles, such as JavaScript, rounded them: backfill the index",
-            )
-        )
+        findings.append(Finding("error", "rounded", {**_share(rounded, hits), "field": fields.value}))
     elif numbers:
-        findings.append(
-            Finding(
-                "note",
-                "numbers",
-                f"{numbers:,} of {len(hits):,} sampled documents hold {fields.value} as a number, which a program that "
-                "reads numbers as doubles, such as JavaScript, would round; therefore lookups use no scripts",
-                "backfill the index: it writes decimal strings",
-            )
-        )
+        findings.append(Finding("note", "numbers", {"part": numbers, "whole": len(hits), "field": fields.value}))
     return findings
 
 
@@ -197,33 +191,12 @@ def _judge_texts(
     findings = []
     absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
     if absent:
-        findings.append(
-            Finding(
-                "warning",
-                "texts",
-                f"{_share(absent, hits)} have a fingerprint but no readable text, such as {absent[0]!r}",
-                "verification cannot compare them: keep the text in _source, and let this user read it",
-            )
-        )
+        findings.append(Finding("warning", "unreadable_texts", _share(absent, hits)))
     if stale:
-        findings.append(
-            Finding(
-                "error",
-                "stale",
-                f"{_share(stale, known)} have a fingerprint of another text, such as document {stale[0]!r}",
-                "the text was updated without the fields, or is redacted for this user: backfill them, and send "
-                "updates through with_fingerprints",
-            )
-        )
+        findings.append(Finding("error", "stale", _share(stale, known)))
     if short:
-        findings.append(
-            Finding(
-                "warning" if len(short) > len(known) / 4 else "note",
-                "short",
-                f"{_share(short, known)} have fewer than {FEW_SHINGLES} shingles, such as document {short[0]!r}",
-                "one changed word changes many of their bits: look up with a preset or with verification",
-            )
-        )
+        severity: Severity = "warning" if len(short) > len(known) / 4 else "note"
+        findings.append(Finding(severity, "short", {**_share(short, known), "least": FEW_SHINGLES}))
     return findings
 
 
@@ -247,17 +220,11 @@ def judge_missing(
         return []
     texts = [text for hit in hits if (text := text_or_none(hit, text_fields)) is not None]
     lost = [value for value in fingerprints(texts, scheme=scheme) if value is not None]
-    if hits and text_fields and not lost:
-        return [
-            Finding(
-                "note",
-                "missing",
-                f"documents without a fingerprint: {missing:,}; those examined ({len(hits):,}) have no features",
-                "nothing: such texts match nothing",
-            )
-        ]
-    detail = f"; {_share(lost, hits)} of those examined should have one" if hits and text_fields else ""
-    return [Finding("error", "missing", f"documents without a fingerprint: {missing:,}{detail}", "backfill the index")]
+    if not hits or not text_fields:
+        return [Finding("error", "missing", {"missing": missing})]
+    if not lost:
+        return [Finding("note", "featureless", {"missing": missing, "whole": len(hits)})]
+    return [Finding("error", "missing_of_sample", {"missing": missing, "part": len(lost), "whole": len(hits)})]
 
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
@@ -278,16 +245,12 @@ def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted:
         hot = [(term, count) for term, count in terms if count > _HOT * (chance + sqrt(chance) + 1)]
         if hot:
             term, count = hot[0]
-            same = f"; {most_equal:,} documents share one fingerprint" if most_equal > count / 2 else ""
-            findings.append(
-                Finding(
-                    "warning" if count > fingerprinted / 100 else "note",
-                    "hot",
-                    f"{name} {term!r} is in {count:,} documents; by chance it would be in {chance:,.1f}{same}",
-                    "texts with much in common, such as boilerplate or copies: lookups near them read more; take "
-                    "boilerplate out before fingerprinting, or group the copies",
-                )
-            )
+            severity: Severity = "warning" if count > fingerprinted / 100 else "note"
+            values: Values = {"field": name, "term": term, "documents": count, "chance": round(chance, 1)}
+            if most_equal > count / 2:
+                findings.append(Finding(severity, "hot_copies", {**values, "copies": most_equal}))
+            else:
+                findings.append(Finding(severity, "hot", values))
     return findings
 
 
@@ -306,5 +269,6 @@ def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:
         return None
 
 
-def _share(part: Sequence[Any], whole: Sequence[Any]) -> str:
-    return f"{len(part):,} of {len(whole):,} sampled documents"
+def _share(part: Sequence[str], whole: Sequence[Any]) -> Values:
+    """Return how many of the sampled documents *part* are, with an example."""
+    return {"part": len(part), "whole": len(whole), "example": part[0]}

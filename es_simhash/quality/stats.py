@@ -159,11 +159,15 @@ class GroupCounts:
             The largest groups, largest first.
         without_canonical:
             Groups, also of one document, whose canonical is not among the documents counted.
+        several_canonicals:
+            Groups with more than one canonical: several indices have a document of that id, and their groups of that
+            name count as one.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
     largest: tuple[GroupSize, ...] = ()
     without_canonical: int = 0
+    several_canonicals: int = 0
 
     @property
     def number(self) -> int:
@@ -242,6 +246,7 @@ class Stats(Tabular):
             "distances": [{"distance": bits, "duplicates": number} for bits, number in self.distances.items()],
             "largest_groups": [each.to_dict() for each in self.groups.largest],
             "without_canonical": self.groups.without_canonical,
+            "several_canonicals": self.groups.several_canonicals,
             "time": self.time and self.time.to_dict(),
             "sources": self.sources and self.sources.to_dict(),
             "scheme": self.scheme,
@@ -265,9 +270,10 @@ class Stats(Tabular):
 
     def _title(self) -> str:
         share = "" if self.share is None else f" ({self.share:.1%})"
+        several = self.groups.several_canonicals
         return (
             f"{self.index}: {self.documents:,} documents, {self.duplicates:,} duplicates{share}, "
-            f"{self.groups.number:,} groups"
+            f"{self.groups.number:,} groups" + (f" ({several:,} with several canonicals)" if several else "")
         )
 
     def _sheets(self) -> Sequence[Sheet]:

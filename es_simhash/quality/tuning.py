@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -21,6 +22,8 @@ from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.presets import PRESETS
 from es_simhash.index.similarity import compare_pairs
 from es_simhash.quality.edits import EDITS
+from es_simhash.tables.curve import draw_shares
+from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
@@ -239,17 +242,24 @@ class Tuning(Tabular):
         advice = f"recommended preset: {self.recommended}" if self.recommended else "no preset is recommended"
         return f"{self.index}: {advice}, from a sample of {self.sampled:,} of {self.documents:,} documents"
 
-    def _sheets(self) -> Sequence[Sheet]:
+    def _sheets(self) -> Sequence[Sheet | Html]:
         bars = {"recall": 1, "recall_above_bound": 1, "precision": 1}
         rows = self.to_dicts()
         kinds = {"preset": "Presets, verified", "scheme": "Schemes, by distance alone"}
-        sheets = [
+        sheets: list[Sheet | Html] = [
             Sheet(title, [_without(row, "kind") for row in rows if row["kind"] == kind], bars)
             for kind, title in kinds.items()
         ]
+        sheets += [self._curve(name) for name in dict.fromkeys(each.scheme for each in self.schemes)]
         # Why the figures may be incomplete comes before what is good to know.
         notes = [{"note": each} for each in (*self.reasons, *self.notes)]
         return [*sheets, Sheet("Notes", notes)] if notes else sheets
+
+    def _curve(self, scheme: str) -> Html:
+        """Return the recall of edited copies and the precision of real pairs as lines."""
+        figures = sorted((each for each in self.schemes if each.scheme == scheme), key=attrgetter("max_distance"))
+        lines = {name: [getattr(each, name) for each in figures] for name in ("recall", "precision")}
+        return draw_shares(f"{scheme}, by distance alone", [each.max_distance for each in figures], lines)
 
 
 def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

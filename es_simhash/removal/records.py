@@ -11,7 +11,7 @@ from typing import Any, Literal
 from es_simhash.index.keys import Key
 from es_simhash.removal.guards import Guards
 
-__all__ = ["Archived", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "take"]
+__all__ = ["Archived", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "add_detail", "take"]
 
 Reason = Literal["similarity", "distance"]
 
@@ -27,6 +27,13 @@ def take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise ValueError(f"{name!r} is missing or of a wrong type")
     return value
+
+
+def add_detail(sentence: str, detail: str) -> str:
+    """
+    Return *sentence*, and after it what more is known.
+    """
+    return f"{sentence}: {detail}" if detail else sentence
 
 
 @dataclass(frozen=True, slots=True)

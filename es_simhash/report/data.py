@@ -4,6 +4,7 @@ What a report is made of: numbers, groups that are shown, and what the presets w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,6 +137,8 @@ class IndexReport:
             Version of this library.
         seed:
             What chose the samples.
+        filter:
+            The queries that the counted documents match; empty where all were counted.
     """
 
     stats: Stats
@@ -145,6 +148,7 @@ class IndexReport:
     at: str = ""
     version: str = ""
     seed: int = 0
+    filter: tuple[Mapping[str, Any], ...] = ()
 
     def html(self, *, language: str = "en") -> str:
         """
@@ -168,6 +172,7 @@ class IndexReport:
             "at": self.at,
             "version": self.version,
             "seed": self.seed,
+            "filter": [dict(each) for each in self.filter],
             "stats": self.stats.to_dict(),
             "diagnosis": self.diagnosis.to_dict(),
             "presets": [each.to_dict() for each in self.presets],

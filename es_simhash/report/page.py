@@ -4,6 +4,7 @@ The report as one HTML page with its style, without a script, which loads nothin
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -30,7 +31,7 @@ def build_report(report: IndexReport, *, language: str = "en") -> str:
         report:
             What the page says.
         language:
-            ``"en"`` or ``"zh"``. What ``doctor`` found stays in English.
+            ``"en"`` or ``"zh"``.
 
     Raises:
         InvalidInputError: If the language is another one.
@@ -45,6 +46,7 @@ def build_report(report: IndexReport, *, language: str = "en") -> str:
                 "header",
                 element("h1", say.html("title", index=report.stats.index)),
                 element("p", say("made", at=_moment(report), version=report.version), class_="quiet"),
+                *([element("p", say.html("filtered", filter=_filter(report)))] if report.filter else []),
             ),
             *sections,
             _measured(report, say),
@@ -75,6 +77,11 @@ def _opening(report: IndexReport, say: Speech) -> Iterator[str]:
 
 def _moment(report: IndexReport) -> str:
     return f"{report.at[:16].replace('T', ' ')} UTC"
+
+
+def _filter(report: IndexReport) -> str:
+    queries = list(map(dict, report.filter))
+    return json.dumps(queries[0] if len(queries) == 1 else queries, ensure_ascii=False, default=str)
 
 
 def _section(key: str, title: str, *children: Child) -> Html:
@@ -166,18 +173,22 @@ def _share(estimate: Estimate, say: Speech) -> Html:
 
 def _health(report: IndexReport, say: Speech) -> Html:
     found = report.diagnosis
-    children: list[Child] = [element("p", say("incomplete", reason=each), class_="warn") for each in found.reasons]
+    children: list[Child] = [element("p", say("health_of_all"), class_="quiet")] if report.filter else []
+    children += [element("p", say("incomplete", reason=each), class_="warn") for each in found.reasons]
     if report.stats.groups.without_canonical:
         number = report.stats.groups.without_canonical
         children.append(element("p", say("without_canonical", number=number), class_="warn"))
+    if report.stats.groups.several_canonicals:
+        number = report.stats.groups.several_canonicals
+        children.append(element("p", say("several_canonicals", number=number), class_="warn"))
     children.append(element("p", say("unhealthy" if found.findings else "healthy", sampled=found.sampled)))
     if found.findings:
         head = [say("severity"), say("found"), say("advice")]
         rows: list[list[Child]] = [
             [
                 element("span", say(each.severity), class_=each.severity),
-                user_text(each.message),
-                user_text(each.advice),
+                say.html(f"found_{each.kind}", **each.values),
+                say.html(f"advice_{each.kind}", **each.values),
             ]
             for each in found.findings
         ]
@@ -196,6 +207,7 @@ def _measured(report: IndexReport, say: Speech) -> Html:
         "version": f"es_simhash {report.version}",
         "scheme": stats.scheme,
         "grouping": say("list_mark").join(groupings),
+        **({"filter": _filter(report)} if report.filter else {}),
         **({"fields": say("and").join(given)} if given else {}),
         "exact": say("exact_words"),
         "sampled": say(

@@ -49,14 +49,14 @@ class Speech:
         written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
         return WORDS[self.language][key].format(**written)
 
-    def html(self, key: str, **values: Child | int) -> Html:
+    def html(self, key: str, **values: Child | float) -> Html:
         """Return the words *key* as markup; each value that is a text is a text of a user."""
         parts: list[Child] = []
         for literal, name, _, _ in Formatter().parse(WORDS[self.language][key]):
             parts.append(literal)
             if name is not None:
                 value = values[name]
-                if isinstance(value, int):
+                if isinstance(value, (int, float)):
                     parts.append(f"{value:,}")
                 else:
                     parts.append(value if isinstance(value, Html) else user_text(value))

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from es_simhash.dashboards.chart_words import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
+from es_simhash.quality.health_words import SENTENCES, FindingKind
+from es_simhash.report.health_words import CHINESE
 
 __all__ = ["CHART_WORDS", "LANGUAGES", "LOCALES", "WORDS"]
 
@@ -18,6 +20,7 @@ _ENGLISH = {
     "sentence_none": "No document is a near-duplicate of another document.",
     "sentence_empty": "The index has no documents.",
     "sentence_ungrouped": "No document is grouped yet: run es-simhash reconcile, and make the report again.",
+    "filtered": "Only the documents that match this filter were counted: {filter}",
     "documents": "documents",
     "duplicates": "duplicates",
     "share": "share",
@@ -91,6 +94,7 @@ _ENGLISH = {
     "health": "Health of the fingerprints",
     "healthy": "No fault was found in {sampled} documents that were drawn at random.",
     "unhealthy": "Examined were {sampled} documents that were drawn at random.",
+    "health_of_all": "This part is about all fingerprints, also of documents that do not match the filter.",
     "severity": "severity",
     "error": "error",
     "warning": "warning",
@@ -99,10 +103,13 @@ _ENGLISH = {
     "advice": "what to do",
     "incomplete": "Some documents could not be read: {reason}",
     "without_canonical": "Groups whose canonical is missing: {number}. Run es-simhash reconcile.",
+    "several_canonicals": "Groups with several canonicals: {number}. Several indices have a document of the same id; "
+    "their groups of that name count as one. Make a report about each index.",
     "measured": "How this was measured",
     "index": "index",
     "moment": "moment",
     "version": "version",
+    "filter": "filter",
     "scheme": "scheme",
     "grouping": "grouping",
     "never_grouped": "never grouped",
@@ -131,6 +138,7 @@ _CHINESE = {
     "sentence_none": "没有文档与另一篇文档近似重复。",
     "sentence_empty": "索引中没有文档。",
     "sentence_ungrouped": "文档尚未分组：请运行 es-simhash reconcile，然后重新生成报告。",
+    "filtered": "只统计了符合此过滤条件的文档：{filter}",
     "documents": "文档",
     "duplicates": "重复文档",
     "share": "占比",
@@ -202,6 +210,7 @@ _CHINESE = {
     "health": "指纹的健康状况",
     "healthy": "随机抽查了 {sampled} 篇文档，没有发现问题。",
     "unhealthy": "随机抽查了 {sampled} 篇文档。",
+    "health_of_all": "本节针对索引的全部指纹，包括不符合过滤条件的文档。",
     "severity": "严重程度",
     "error": "错误",
     "warning": "警告",
@@ -210,10 +219,13 @@ _CHINESE = {
     "advice": "建议",
     "incomplete": "有些文档无法读取：{reason}",
     "without_canonical": "缺少代表文档的分组：{number} 个。请运行 es-simhash reconcile。",
+    "several_canonicals": "有多篇代表文档的分组：{number} 个。多个索引中有 ID 相同的文档，同名的分组按一个分组计算。"
+    "请分别为每个索引生成报告。",
     "measured": "测量方法",
     "index": "索引",
     "moment": "时间",
     "version": "版本",
+    "filter": "过滤条件",
     "scheme": "方案",
     "grouping": "分组规则",
     "never_grouped": "从未分组",
@@ -234,7 +246,16 @@ _CHINESE = {
     "and": "，",
 }
 
-WORDS: Mapping[str, Mapping[str, str]] = {"en": _ENGLISH, "zh": _CHINESE}
+
+def _health(sentences: Mapping[FindingKind, tuple[str, str]]) -> dict[str, str]:
+    found = {f"found_{kind}": message for kind, (message, _) in sentences.items()}
+    return found | {f"advice_{kind}": advice for kind, (_, advice) in sentences.items()}
+
+
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "en": _ENGLISH | _health({kind: (each.message, each.advice) for kind, each in SENTENCES.items()}),
+    "zh": _CHINESE | _health(CHINESE),
+}
 """The words of each language by key; what stands in braces is filled in."""
 
 CHART_WORDS: Mapping[str, ChartWords] = {

@@ -1,8 +1,8 @@
 """
 Tables as HTML for a notebook: no script, nothing loaded, readable on a light and on a dark background.
 
-Colours are those of the notebook; bars only repeat the numbers beside them. What a result has to show is decided where
-the result is defined.
+Colours are those of the notebook; bars and lines only repeat the numbers beside them. What a result has to show is
+decided where the result is defined.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from es_simhash.tables.curve import CURVE_STYLE
 from es_simhash.tables.frames import column_names, is_number, to_text
 from es_simhash.tables.markup import Html, bar, element, user_text
 
@@ -65,7 +66,7 @@ def render(title: str, parts: Iterable[Sheet | Html]) -> Html:
     """
     shown = [_table(part) if isinstance(part, Sheet) else part for part in parts]
     heading = element("p", element("strong", user_text(title)))
-    return element("div", element("style", _STYLE), heading, *shown, class_="es-simhash")
+    return element("div", element("style", _STYLE, CURVE_STYLE), heading, *shown, class_="es-simhash")
 
 
 def _table(sheet: Sheet) -> Html:

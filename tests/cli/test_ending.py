@@ -16,9 +16,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from es_simhash import fingerprint, get_scheme
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
-from es_simhash.cli.commands.find import _why_no_features
+from es_simhash.cli.near_dups import NoFingerprint
 from es_simhash.cli.output import error, messages_as_json, note, warn
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
@@ -72,22 +73,44 @@ def test_without_json_a_failure_is_a_line():
     assert result.stderr.startswith("error: unknown scheme")
 
 
-@pytest.mark.parametrize(("mistyped", "meant"), [("fnd", "find"), ("back-fill", "backfill"), ("dedup", "dedupe")])
+MISTYPED = {
+    "fnd": "find",
+    "back-fill": "backfill",
+    "dedup": "dedupe",
+    "FIND": "find",
+    "ｆｉｎｄ": "find",
+    "seach": "find",
+    "查找": "--help",
+}
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), MISTYPED.items())
 def test_a_mistyped_command_names_the_one_that_is_meant(mistyped, meant):
     result = CliRunner().invoke(app, [mistyped])
     assert result.exit_code == 2
     assert meant in result.stderr
 
 
-def test_a_mistyped_option_names_the_one_that_is_meant():
-    result = CliRunner().invoke(app, ["find", "x", "--max-distanc", "3"])
+@pytest.mark.parametrize("mistyped", ["--max-distanc", "—max-distance", "－－ｍａｘ-distance", "−−max-distance"])
+@pytest.mark.parametrize("name", ["find", "create"])
+def test_a_mistyped_option_names_the_one_that_is_meant(name, mistyped):
+    """Also where an editor or an input method changed the hyphens."""
+    result = CliRunner().invoke(app, [name, "x", mistyped, "3"])
     assert result.exit_code == 2
     assert "--max-distance" in result.stderr
 
 
-def test_why_a_text_has_no_fingerprint():
-    reasons = [_why_no_features(text) for text in ("", " \n", "… !", "的")]
-    assert len(set(reasons)) == len(reasons)
+@pytest.mark.parametrize("name", ["shingles", "words", "keywords"])
+def test_why_a_text_has_no_fingerprint(name):
+    """A text that the scheme leaves out has letters; for keywords also those of other scripts."""
+    scheme = get_scheme(name)
+    texts = {"": "empty", " \n\t": "blank", "… !": "no_letters", "\U0001f600": "no_letters"}
+    texts |= {"的": "left_out", "カタカナ": "left_out", "the of and": "left_out"} if name == "keywords" else {}
+    texts = {text: kind for text, kind in texts.items() if fingerprint(text, scheme=scheme) is None}
+    found = [NoFingerprint.of(text, scheme) for text in texts]
+    assert [each.kind for each in found] == list(texts.values())
+    assert len(texts) >= 4
+    assert all(scheme.id in str(each) for each in found if each.kind == "left_out")
 
 
 # Commands that need neither a server nor a file that another command made.
@@ -125,11 +148,11 @@ def test_a_message_on_the_way_is_a_json_object_too(say):
         messages_as_json(context, wanted=True)
         message = StringIO()
         with redirect_stderr(message):
-            say("two\nlines")
+            say("two\nlines", **({"kind": "refused", "id": "4711"} if say is error else {}))
     [(key, found)] = json.loads(message.getvalue()).items()
     assert key == {note: "note", warn: "warning", error: "error"}[say]
     assert found["message"] == "two\nlines"
-    assert ("kind" in found) is (say is error)
+    assert (found.get("kind"), found.get("id")) == (("refused", "4711") if say is error else (None, None))
 
 
 def test_pairs_has_one_format_where_json_is_asked_for():

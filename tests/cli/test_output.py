@@ -22,6 +22,7 @@ from es_simhash.cli.output import error, print_failures, print_json, print_line,
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
+from es_simhash.index.operations import Failure
 
 ESCAPE = "\x1b[2J"
 HOSTILE = f"{ESCAPE}a\x9b31m\u202eb\u2066c\u2028d\ne\r\x07\x7f\ud800"
@@ -32,8 +33,8 @@ HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
     "show",
     [
         lambda: print_line(HOSTILE),
-        lambda: error(HOSTILE),
-        lambda: print_failures([HOSTILE] * 12),
+        lambda: error(HOSTILE, kind="refused"),
+        lambda: print_failures([Failure("refused", HOSTILE, HOSTILE, HOSTILE)] * 12),
         lambda: print_table([f"#{HOSTILE}", "id"], [(HOSTILE, "x")], title=HOSTILE),
         lambda: print_json({HOSTILE: [HOSTILE]}),
         lambda: print_json({HOSTILE: [HOSTILE]}, indent=2),

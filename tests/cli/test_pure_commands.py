@@ -5,6 +5,7 @@ The commands that need no server: what they print, and what they say to bad inpu
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -35,6 +36,15 @@ def failed(result):
     [line] = result.stderr.splitlines()
     assert line.startswith("error: ")
     return line
+
+
+def test_a_report_needs_an_extra(run, monkeypatch, tmp_path):
+    """Without it one line says what to install, before any server is asked, and no file is left."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    line = failed(run("report", "news", "--out", str(tmp_path / "report.html")))
+    assert "vl-convert-python" in line
+    assert "pip install 'es-simhash[report]'" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_fingerprint_of_a_text_is_the_librarys(run):

@@ -4,10 +4,14 @@ A table fits the terminal, in columns of the terminal, and what was cut is said;
 
 from __future__ import annotations
 
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
 import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
+from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.tables import Column, lay_out, print_table, table_width
 
 NAMES = st.lists(
@@ -70,6 +74,30 @@ def test_a_sentence_goes_on_in_the_next_line(printed):
     shown = printed(["", "~what to do"], [("error", sentence)])
     assert " ".join(shown.out.split("error")[1].split()) == sentence
     assert shown.err == ""
+
+
+@given(st.lists(st.tuples(st.booleans(), CELLS), min_size=1, max_size=6), st.integers(20, 120))
+def test_a_record_fits_and_only_values_are_cut(parts, width):
+    """Words of ours go on in the next line; a value that was cut ends with a mark, and its name is said."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setenv("COLUMNS", str(width))
+        with Lines() as lines:
+            lines.print(*(Value("id", text) if is_value else text for is_value, text in parts))
+    shown = out.getvalue()
+    assert max(map(cell_len, shown.splitlines())) <= width
+    left = "".join(shown.split())
+    for is_value, text in parts:
+        begin = "".join(text.split())
+        if is_value and not left.startswith(begin):
+            assert "cut to fit" in err.getvalue()
+            end = next(
+                (place for place, pair in enumerate(zip(begin, left, strict=False)) if len({*pair}) > 1), len(left)
+            )
+            begin = begin[:end] + "…"
+        assert left.startswith(begin)
+        left = left.removeprefix(begin)
+    assert left == ""
 
 
 @pytest.mark.parametrize(("given", "width"), [(None, 80), ("120", 120), ("1", 20), ("no number", 80)])

@@ -8,27 +8,69 @@ import contextlib
 import importlib.util
 import io
 import re
+import shlex
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w[ \w]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elasticsearch", "Elasticsearch")}
 
 
-def blocks(name: str, language: str) -> list[str]:
-    """Return the blocks of *language* in the file *name*, in order."""
+def blocks(name: str, *languages: str) -> list[str]:
+    """Return the blocks in one of *languages* in the file *name*, in order."""
     text = (ROOT / name).read_text(encoding="utf-8")
-    return [body for kind, body in _BLOCK.findall(text) if kind == language]
+    return [body for kind, body in _BLOCK.findall(text) if kind in languages]
+
+
+def commands(name: str) -> list[list[str]]:
+    """Return the arguments of each es-simhash command in the file *name*, in order."""
+    lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("es-simhash ")]
+
+
+def adapt(block: str, server) -> str:
+    """Return *block* for *server*: with its address, and with its own client."""
+    code = block.replace("http://localhost:9200", server.url)
+    module, cls = _CLIENTS[server.product]
+    for other, name in _CLIENTS.values():
+        code = code.replace(f"from {other} import", f"from {module} import")
+        code = re.sub(rf"{name}(?=[(,]|$)", cls, code, flags=re.MULTILINE)
+    return code
+
+
+@contextlib.contextmanager
+def ran(name: str, server, *languages: str):
+    """
+    Run the examples in the file *name* on *server*, in order and in one namespace, and provide that.
+
+    The index of the examples, news, is removed before and afterwards.
+    """
+    namespace = {"__name__": "examples"}
+    server.remove("news")
+    try:
+        for block in blocks(name, *(languages or ["python"])):
+            run(adapt(block, server), namespace)
+        yield namespace
+    finally:
+        if "client" in namespace:
+            namespace["client"].close()
+        server.remove("news")
+
+
+def execute(block: str, namespace: dict) -> list[str]:
+    """Execute *block*, and return the lines that it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block, "README", "exec"), namespace)  # noqa: S102 -- the project's own examples
+    return printed.getvalue().splitlines()
 
 
 def run(block: str, namespace: dict) -> None:
     """
     Execute *block*, and compare what it prints with its lines that begin with ``# ->``.
     """
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(block, "README", "exec"), namespace)  # noqa: S102 -- the project's own examples
     promised = [line.removeprefix("# ->").removeprefix(" ") for line in block.splitlines() if line.startswith("# ->")]
-    found = printed.getvalue().splitlines()
+    found = execute(block, namespace)
     if found != promised:
         raise AssertionError(f"printed {found}, not {promised}")
 

@@ -1,32 +1,17 @@
 """Every example in docs/dedup.md runs, on both products."""
 
-import contextlib
-import io
-
-import pytest
-
-from tests.docs.blocks import blocks
-from tests.server.conftest import get_server
+from tests.docs.blocks import adapt, blocks, execute
 
 EXPECTED = ["a written a", "b tagged a", "c written c"]
 
 
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
-def test_the_examples(request, product):
+def test_the_examples(server):
     """In order, in one namespace, with the product's own client."""
-    server = get_server(request, product)
     server.remove("news")
     namespace = {"__name__": "dedup"}
-    printed = io.StringIO()
     try:
-        for block in blocks("docs/dedup.md", "python"):
-            code = block.replace("http://localhost:9200", server.url)
-            if product == "opensearch":
-                code = code.replace("from elasticsearch import Elasticsearch", "from opensearchpy import OpenSearch")
-                code = code.replace("Elasticsearch(", "OpenSearch(")
-            with contextlib.redirect_stdout(printed):
-                exec(compile(code, "dedup.md", "exec"), namespace)  # noqa: S102 -- the project's own examples
-        lines = printed.getvalue().splitlines()
+        code = [adapt(block, server) for block in blocks("docs/dedup.md", "python")]
+        lines = [line for block in code for line in execute(block, namespace)]
         assert lines[:3] == EXPECTED
         assert lines[3] == "3 2 1 0"
         assert lines[4] == "[0.7]"

@@ -1,7 +1,7 @@
 """The examples in docs/quality.md run, and print what they say."""
 
 from es_simhash.index.presets import PRESETS
-from tests.docs.blocks import ROOT, blocks, run
+from tests.docs.blocks import ROOT, adapt, blocks, run
 from tests.server.conftest import get_server
 
 
@@ -11,8 +11,7 @@ def test_the_examples(request):
     server.remove("news")
     try:
         for block in blocks("docs/quality.md", "python"):
-            code = block.replace("from elasticsearch import Elasticsearch", "from opensearchpy import OpenSearch")
-            run(code.replace("Elasticsearch(", "OpenSearch(").replace("http://localhost:9200", server.url), {})
+            run(adapt(block, server), {})
     finally:
         server.remove("news")
 

@@ -9,28 +9,14 @@ import sys
 
 import pytest
 
-from tests.docs.blocks import ROOT, blocks, run
+from tests.docs.blocks import ROOT, blocks, ran
 from tests.server.conftest import get_server, make_client
 
-OURS = "http://localhost:9200"
 
-
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
-def test_the_python_examples_of_the_readme(request, product):
+def test_the_python_examples_of_the_readme(server):
     """In order, in one namespace, with the product's own client."""
-    server = get_server(request, product)
-    server.remove("news")
-    namespace = {"__name__": "readme"}
-    try:
-        for block in blocks("README.md", "python"):
-            code = block.replace(OURS, server.url)
-            if product == "elasticsearch":
-                code = code.replace("opensearchpy", "elasticsearch").replace("OpenSearch", "Elasticsearch")
-            run(code, namespace)
-    finally:
-        if "client" in namespace:
-            namespace["client"].close()
-        server.remove("news")
+    with ran("README.md", server) as namespace:
+        assert "client" in namespace
 
 
 def test_the_shell_examples_of_the_readme(request, tmp_path):

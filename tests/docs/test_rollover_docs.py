@@ -1,38 +1,16 @@
 """The recipes in docs/rollover.md run, on both products, and print what they say."""
 
-import re
+from tests.docs.blocks import ran
 
-import pytest
-
-from tests.docs.blocks import ROOT, run
-from tests.server.conftest import get_server
-
-_BLOCK = re.compile(r"^```(python[ \w]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PATHS = ("/news-*", "/_index_template/news", "/_component_template/es-simhash")
+PATHS = ("/_data_stream/logs-*", "/_index_template/logs", "/_index_template/news", "/_component_template/es-simhash")
 
 
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
-def test_the_recipes(request, product):
+def test_the_recipes(server):
     """In order, in one namespace; data streams on OpenSearch, since the local Elasticsearch has none."""
-    server = get_server(request, product)
-    namespace = {"__name__": "rollover"}
-    text = (ROOT / "docs/rollover.md").read_text(encoding="utf-8")
+    has_streams = server.product == "opensearch"
     try:
-        for kind, block in _BLOCK.findall(text):
-            if kind == "python opensearch" and product != "opensearch":
-                continue
-            code = block.replace("http://localhost:9200", server.url)
-            if product == "opensearch":
-                code = code.replace("from elasticsearch import Elasticsearch", "from opensearchpy import OpenSearch")
-                code = code.replace("Elasticsearch(", "OpenSearch(")
-            run(code, namespace)
+        with ran("docs/rollover.md", server, "python", *(["python opensearch"] if has_streams else [])) as namespace:
+            assert "client" in namespace
     finally:
-        if "client" in namespace:
-            client = namespace["client"]
-            if product == "opensearch":
-                client.indices.delete_data_stream(name="logs-*")
-                client.indices.delete_index_template(name="logs", ignore=404)
-            client.close()
-        server.remove("news")
-        for path in PATHS[1:]:
-            server.request("DELETE", path)
+        for path in PATHS if has_streams else PATHS[2:]:
+            server.request("DELETE", path, missing_ok=True)

@@ -107,6 +107,10 @@ class Base(RuleBasedStateMachine):
         known = set(self.schemes_of(where).values())
         return len(known) == 1 and REMOVED not in known and all(map(self.mappings, where.split(",")))
 
+    def has_text_fields(self, where: str) -> bool:
+        """Return whether each index that has our fields records its text field; a backfill of no text records none."""
+        return all(each.get("text_fields") for each in self.mappings(where).values() if each)
+
     def shard_of(self, index: str, value: str) -> int:
         """Return the shard to which *value*, an id or a routing value, leads."""
         if (index, value) not in self.shards:

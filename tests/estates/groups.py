@@ -30,6 +30,14 @@ class Groups(Base):
                 found.append(record["grouping"])
         return found
 
+    def may_be_refused(self, where: str, grouping: dict[str, Any]) -> bool:
+        """Return whether documents of *where* may be impossible to group by *grouping*, or by what is recorded."""
+        recorded = self.grouping_of(where)
+        if not self.is_healthy(where) or len(recorded) > 1:
+            return True
+        orders = [each["canonical"] for each in (*recorded, grouping) if "canonical" in each]
+        return not self.has_text_fields(where) and any("longest" in order for order in orders)
+
     @rule(
         who=clients,
         where=looked_at,
@@ -41,7 +49,7 @@ class Groups(Base):
         """Groups become what the rule says of all documents, and a second run finds nothing to do."""
         seen = self.seen_in(where)
         recorded = self.grouping_of(where)
-        may_fail = not self.is_healthy(where) or len(recorded) > 1
+        may_fail = self.may_be_refused(where, grouping)
         report, error = self.ask(
             who,
             "reconcile",
@@ -74,7 +82,7 @@ class Groups(Base):
         """Duplicates are shown, tagged or deleted; their canonicals stay."""
         seen = self.seen_in(where)
         recorded = self.grouping_of(where)
-        may_fail = not self.is_healthy(where) or len(recorded) > 1
+        may_fail = self.may_be_refused(where, grouping)
         options = {**({} if recorded else grouping), "action": action, "dry_run": dry_run}
         if action == "delete":  # by bits alone, as the model groups
             options |= {"verify": False, "max_share": 1.0}

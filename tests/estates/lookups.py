@@ -87,7 +87,7 @@ class Lookups(Base):
         }[kind]
         # A text without features is near to nothing, wherever it is looked for.
         must_fail = bits is not None and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
-        may_fail = not self.is_healthy(where) or (kind == "of" and len(prints) > 1)
+        may_fail = not self.is_healthy(where) or (kind == "of" and self._is_ambiguous(where, own, options))
         answer, error = self.ask(
             who, method, self.name(where), max_distance=max_distance, may_fail=may_fail, **args, **options
         )
@@ -119,6 +119,13 @@ class Lookups(Base):
                 without=own,
             )
             self.tally[f"lookups that found {'some' if near else 'none'}"] += 1
+
+    def _is_ambiguous(self, where: str, id: str, options: dict[str, Any]) -> bool:
+        """Return whether documents of that id differ: of all shards, unless one has the routing value that is given."""
+        copies = [each.doc for each in self.visible(where) if each.place.id == id]
+        routing = options.get("routing")
+        meant = [each for each in copies if routing is not None and each.routing == routing] or copies
+        return len({each.fingerprint for each in meant} - {None}) > 1
 
     def _condition(self, options: dict[str, Any]) -> Callable[[Seen], bool]:
         """Put the filter into *options*, and return whether they let a document through."""

@@ -55,7 +55,7 @@ class Writes(Base):
             grouping = {}
         given = [self._adapted(each, where) for each in given]
         is_refused = self.name(where).endswith("log") and not self.has_template
-        may_fail = not self.is_healthy(where) or is_refused
+        may_fail = not self.is_healthy(where) or is_refused or not self.has_text_fields(where)
         actions = [each.action() for each in given]
         lookups, batch = way
         options = {
@@ -109,8 +109,12 @@ class Writes(Base):
             return
         if report is not None and report.action == "unchanged":  # nothing was created, and nothing was missing
             same = [to_user(write.source()), bits]
-            states = self.model.states.get(self.place(index, write.id or report.id, write.routing), [])
+            place = self.place(index, write.id or report.id, write.routing)
+            states = self.model.states.get(place, [None])
             assert write.kind == "create", report
+            if self.faults and None in states:  # it may be there because the wire sent this write twice
+                self.model.change(place, new)
+                states = self.model.states[place]
             assert same in [[each.user, each.fingerprint] for each in states if each], report
             return
         if write.pipeline.endswith("drops"):

@@ -101,6 +101,7 @@ KINDS = {
     "against": "index",
     "text_field": "fields",
     "on_duplicate": "choice",
+    "product": "choice",
     "op_type": "choice",
     "on_partial": "choice",
     "id_from": "choice",
@@ -108,12 +109,16 @@ KINDS = {
     "sort": "choice",
     "on_incomplete": "choice",
     "action": "choice",
+    "use_as": "choice",
+    "name": "name",
     "preset": "preset",
     "verify": "similarity",
     "similarity": "similarity",
     "min_similarity": "similarity",
     "max_distance": "count",
     "workers": "count",
+    "threads": "count",
+    "memory_bytes": "count",
     "batch": "count",
     "lookups": "choice",
     "memory_bytes": "count",
@@ -124,6 +129,8 @@ KINDS = {
     "limit": "count",
     "max_field_chars": "count",
     "sample": "count",
+    "shards": "count",
+    "replicas": "count",
     "max_changes": "count",
     "max_share": "share",
     "max_delay": "seconds",
@@ -207,6 +214,8 @@ def _kind(method: str, name: str) -> str:
         return "one index"
     if name == "text_field" and method == "stats":
         return "field"
+    if name == "documents" and method == "size":
+        return "count"
     if name == "archive" and method == "restore":
         return "archives"
     return KINDS[name]
@@ -265,6 +274,7 @@ FUNCTIONS = {
     },
     "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
     "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
+    "build_pipeline": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
     "build_query_bar": {"language": "choice", "max_distance": "count", "documents": "count", "prefix": "prefix"},
     "build_query": {
         "fingerprint": "fingerprint",
@@ -278,6 +288,16 @@ FUNCTIONS = {
     },
     "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
+    "estimate_size": {
+        "documents": "count",
+        "max_distance": "count",
+        "product": "choice",
+        "shards": "count",
+        "replicas": "count",
+        "segments": "count",
+        "document_bytes": "count",
+        "density": "seconds",
+    },
     "estimated_cosine": {"distance": "count", "bits": "count"},
     "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "fingerprint": {"text": "text", "scheme": "scheme"},
@@ -383,6 +403,8 @@ def test_every_public_function_is_in_the_table():
 @pytest.mark.parametrize(("function", "name"), [(each, name) for each in FUNCTIONS for name in FUNCTIONS[each]])
 def test_functions_refuse_what_cannot_be_used(function, name, usable):
     call = getattr(es_simhash, function)
+    if call is es_simhash.estimate_size:
+        usable = {**usable, "documents": 1_000}
     parameter = inspect.signature(call).parameters.get(name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY))
     wrong = _refuses(call, _needed(call, {**usable, **FUNCTION_ARGUMENTS}), name, FUNCTIONS[function][name], parameter)
     assert not wrong, "\n".join(wrong)

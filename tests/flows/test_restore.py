@@ -7,7 +7,7 @@ import pytest
 from es_simhash import fingerprint_fields
 from es_simhash.flows.context import Context
 from es_simhash.flows.removal import restore as module
-from es_simhash.flows.removal.restore import restore
+from es_simhash.flows.removal.sizes import RemovalSizes
 from es_simhash.hashing import fingerprint
 from es_simhash.index.fields import group_fields
 from es_simhash.index.grouping.rule import Grouping
@@ -47,9 +47,8 @@ def source_of(id_):
 
 
 @pytest.fixture
-def archive(tmp_path, monkeypatch):
-    """An archive of six of seven documents, restored three at a time."""
-    monkeypatch.setattr(module, "BATCH", 3)
+def archive(tmp_path):
+    """An archive of six of seven documents."""
     path = tmp_path / "removed.jsonl.gz"
     with ArchiveWriter(path, "0" * 64) as writer:
         writer.append(
@@ -59,6 +58,11 @@ def archive(tmp_path, monkeypatch):
             ]
         )
     return path
+
+
+def restore(context, archives, *, restored=3, **options):
+    """Restore documents, three at a time."""
+    return module.restore(context, archives, sizes=RemovalSizes(restored=restored), **options)
 
 
 def make_store():
@@ -143,11 +147,10 @@ def test_a_refused_document_does_not_stop_the_others(archive):
     assert set(store.docs) == set(TEXTS) - {"d2"}
 
 
-def test_a_document_that_stands_twice_in_an_archive(archive, monkeypatch):
+def test_a_document_that_stands_twice_in_an_archive(archive):
     """It is restored once; its second line finds it there. In one batch, and in two."""
     for size in (4, 100):
-        monkeypatch.setattr(module, "BATCH", size)
-        run = carry_out(restore(context(), [archive, archive]), make_store())
+        run = carry_out(restore(context(), [archive, archive], restored=size), make_store())
         assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
 
 

@@ -1,5 +1,7 @@
 """Groups and in-memory neighbours, held to slow and obvious code."""
 
+from tempfile import TemporaryFile
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -8,6 +10,7 @@ from es_simhash import hamming_distance
 from es_simhash.index.grouping import assign, edges
 from es_simhash.index.grouping.assign import group_fingerprints
 from es_simhash.index.grouping.in_memory import InMemoryLookup, distinct
+from es_simhash.index.grouping.resources import Resources
 from tests.property.strategies import related_fingerprints
 from tests.reference import connected, star
 
@@ -16,15 +19,17 @@ distances = st.integers(0, 64)
 
 @given(related_fingerprints(30), distances, st.sampled_from([0, 3, 1 << 24]), st.sampled_from([1, 2, 50]))
 def test_groups_are_those_of_the_rule(values, max_distance, most_edges, most_rounds):
-    """With pairs in memory and not, with chains settled in rounds and one by one."""
+    """With pairs in memory, in a file, and with nowhere to put them; with chains settled in rounds and one by one."""
     array = np.array(values, np.uint64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edges, "MOST_EDGES", most_edges)
         patch.setattr(edges, "STEP", 2)
         patch.setattr(assign, "MOST_ROUNDS", most_rounds)
         patch.setattr(assign, "STEP", 3)
+        spilled = Resources(spill=TemporaryFile, threads=2, memory_bytes=1 << 20)
         assert group_fingerprints(array, max_distance).tolist() == star(values, max_distance)
-        found = group_fingerprints(array, max_distance, rule="connected")
+        assert group_fingerprints(array, max_distance, resources=spilled).tolist() == star(values, max_distance)
+        found = group_fingerprints(array, max_distance, rule="connected", resources=spilled)
         assert found.tolist() == connected(values, max_distance)
 
 

@@ -1,12 +1,17 @@
 """Groups of documents with texts, keywords and dates, held to slow and obvious code."""
 
+from decimal import Decimal
+from tempfile import TemporaryFile
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.grouping.texts import ShingleStore
 from es_simhash.index.grouping import all_pairs, assign, edges
 from es_simhash.index.grouping.groups import Texts
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.grouping.table import Table
 from es_simhash.index.grouping.within import Within
@@ -25,9 +30,14 @@ ORDERS = st.sampled_from(
 SIMILARITIES = st.sampled_from([None, 0.0, 0.3, 0.8, 1.0])
 
 
+# Of a date, and of a date_nanos, which has parts of a millisecond.
+DATES = [st.integers(-5, 5), st.sampled_from(["0", "0.000001", "2", "2.000001", "2.999999"]).map(Decimal)]
+
+
 @st.composite
 def documents(draw):
     found = []
+    dates = draw(st.sampled_from(DATES))
     for number, value in enumerate(draw(related_fingerprints(14))):
         found.append(
             {
@@ -38,7 +48,7 @@ def documents(draw):
                 "text": draw(TEXTS),
                 "source": draw(st.lists(st.sampled_from("xyz"), max_size=2)),
                 "views": draw(st.lists(st.integers(-3, 3), max_size=2)),
-                "at": draw(st.lists(st.integers(-5, 5), max_size=2)),
+                "at": draw(st.lists(dates, max_size=2)),
             }
         )
     return found
@@ -68,9 +78,12 @@ def hit(document):
     }
 
 
+SPILLED = Resources(spill=TemporaryFile)
+
+
 def grouped(items, grouping, *, memory_bytes=1 << 20):
     """Return the groups of *items* as reconcile makes them, and the documents in the order of the table."""
-    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]})
+    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]}, resources=SPILLED)
     for document in items:
         table.add([hit(document)])
     texts = None
@@ -153,3 +166,14 @@ def test_copies_cost_nothing():
     groups = table.group(texts)
     assert np.unique(groups.canonical).tolist() == [0, 1]
     assert groups.similarity(np.array([2, 3])).tolist() == [1.0, 1.0]
+
+
+def test_dates_that_64_bits_do_not_hold_are_refused():
+    """A date before 1970 stands beside one with nanoseconds: neither is rounded."""
+    grouping = Grouping(within=Within("at", 5))
+    table = Table("simhash", grouping, dates=["at"])
+    for number, at in enumerate((Decimal(-1), Decimal("1.000001"))):
+        fields = {"simhash.fingerprint": ["0" * 16], "at": [at]}
+        table.add([{"_index": "a", "_id": str(number), "fields": fields}])
+    with pytest.raises(InvalidInputError):
+        table.group()

@@ -1,15 +1,29 @@
 """
-A command line in a process of its own, to be killed: a removal or a restore in small batches. Run by tests of faults.
+Applies a plan of removal, or restores an archive, a few documents at a time. Tests of faults run it, and kill it.
 """
 
 from __future__ import annotations
 
 import sys
 
-from es_simhash.cli import main
-from es_simhash.flows.removal import apply, restore
+from es_simhash import SimHashClient
+from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.restore import restore
+from es_simhash.flows.removal.sizes import RemovalSizes
+from tests.server.conftest import make_client
+from tests.server.servers import detect
+
+SIZES = RemovalSizes(removed=3, restored=3)
+
+
+def main(url: str, what: str, *files: str) -> None:
+    """Do *what*, and print a line for each document."""
+    with make_client(detect(url)) as client:
+        simhash = SimHashClient(client)
+        flow = apply_removal(*files, sizes=SIZES) if what == "apply" else restore(simhash._context, files, sizes=SIZES)
+        for each in simhash._stream(flow):
+            print(f"{each.action}  {each.id}", flush=True)  # noqa: T201
+
 
 if __name__ == "__main__":
-    apply.BATCH = restore.BATCH = int(sys.argv[1])
-    sys.argv[1:] = sys.argv[2:]
-    sys.exit(main())
+    main(*sys.argv[1:])

@@ -6,6 +6,8 @@ import gzip
 import json
 
 from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.sizes import RemovalSizes
 from tests.server.conftest import make_client
 from tests.server.support import ONE_SHARD, send_lines
 
@@ -52,6 +54,11 @@ def archived(path):
 def outcomes(records):
     """Return id to action and kind."""
     return {each.id: (each.action, each.kind) for each in records}
+
+
+def apply_in_batches(simhash, plan, archive, batch):
+    """Apply *plan* with a sync client, *batch* documents at a time; yield the records."""
+    return simhash._stream(apply_removal(plan, archive, sizes=RemovalSizes(removed=batch)))
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):

@@ -218,6 +218,16 @@ def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simh
     assert read_all(server, index)["1"] == fingerprint_fields(7)
 
 
+def test_an_index_without_any_mapping_behind_a_pattern(server, index, simhash):
+    """OpenSearch cannot read it in slices; alone, it is a backfill of nothing."""
+    server.request("PUT", f"/{index}-empty", {"settings": ONE_SHARD})
+    assert list(simhash.backfill(f"{index}-*", text_field="body", slices=2))[-1].total == 0
+    put(server, f"{index}-full", numbered(texts(9)))
+    report = list(simhash.backfill(f"{index}-*", text_field="body", slices=2, page=2))[-1]
+    assert (report.seen, report.changed, report.is_done) == (9, 9, True)
+    assert_all_right(read_all(server, f"{index}-full"))
+
+
 def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, simhash):
     """It has no such text, and gets no field of ours."""
     server.request("PUT", f"/{index}-a", mapped())
@@ -249,3 +259,20 @@ def test_groups_of_an_index_that_keeps_a_part_of_source_are_not_rewritten(server
     for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.dedupe(index, action="tag", dry_run=False))):
         with pytest.raises(MappingError, match="_source"):
             flow()
+
+
+@pytest.mark.parametrize("source", [{"enabled": False}, {"excludes": ["simhash.group"]}])
+def test_an_index_whose_source_hides_groups_takes_documents_without_a_decision(server, index, simhash, source):
+    """Whatever would read groups is refused before anything is written; the rest works, and goes on working."""
+    mapping = build_mapping(text_field="body") | {"_source": source}
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    documents = [{"_id": id_, "body": texts(1)[0]} for id_ in "ab"]
+    for policy in ("tag", "skip", "replace"):
+        with pytest.raises(MappingError, match="_source"):
+            list(simhash.ingest(index, documents, on_duplicate=policy))
+    assert "grouping" not in meta(server, index)
+    for _ in range(2):
+        assert {each.action for each in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups_of(index, "a")] == ["b"]
+    assert [each.id for each in simhash.find_near_dups(index, texts(1)[0])] == ["a", "b"]

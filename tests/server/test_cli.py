@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 
 from es_simhash import fingerprint, hamming_distance, to_hex
 from tests.docs.test_mappings import FILES, parse_console
@@ -105,47 +104,6 @@ def test_a_printed_query_finds_the_candidates(run, news, server):
     body = json.loads(run("query", TEXT, "-d", 12, "--no-scripts").stdout)
     hits = server.request("POST", f"/{news}/_search", body)["hits"]["hits"]
     assert {"a", "b"} <= {hit["_id"] for hit in hits}
-
-
-HOSTILE = "\x1b[2J\x9b31m\u202e\u2028x\ny"
-
-
-def test_documents_cannot_control_the_terminal(run, index, server, tmp_path, monkeypatch):
-    """Ids, names of fields, texts and what a server says about them are shown with escapes, in every command."""
-    monkeypatch.setenv("COLUMNS", "300")
-    hidden = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-    mappings = tmp_path / "own.json"
-    mappings.write_text(json.dumps({"properties": {"n": {"type": "integer"}}}))
-    assert run("create", index, "-t", "body", "-d", 12, "--mappings", mappings).exit_code == 0
-    documents = [{"_id": f"{HOSTILE}{n}", "body": text, "title": HOSTILE} for n, text in enumerate([TEXT, NEAR])]
-    documents += [{"_id": f"{HOSTILE}bad", "n": HOSTILE, "body": OTHER}, {"_id": "{}", "body": {HOSTILE: HOSTILE}}]
-    source = tmp_path / "x\x1b.jsonl"
-    source.write_text("".join(json.dumps(each) + "\n" for each in documents) + f'"{HOSTILE[:1]}')
-    results = [run("ingest", index, source, "--no-verify")]
-    server.request("POST", f"/{index}/_refresh")
-    results += [
-        run("find", index, TEXT, "--source", "title"),
-        run("find", index, TEXT, "--source", "title", "--json"),
-        run("find", index, "--id", f"{HOSTILE}0"),
-        run("find", index, "--id", f"{HOSTILE}no"),
-        run("find", f"{index}{HOSTILE}", TEXT),
-        run("query", "--id", f"{HOSTILE}0", "--console", "--index", f"{index}{HOSTILE}"),
-        run("reconcile", index),
-        run("groups", index),
-        run("groups", index, "--json"),
-        run("pairs", index),
-        run("dedupe", index),
-        run("explain", "--index", index, f"{HOSTILE}0", f"{HOSTILE}1"),
-        run("explain", HOSTILE, f"{HOSTILE}word"),
-        run("check", index),
-        run("doctor", index),
-    ]
-    assert results[0].exit_code == 1
-    assert "\\x1b[2J\\x9b31m\\u202e" in results[1].stdout
-    assert "2 documents" in results[8].stdout
-    for number, result in enumerate(results):
-        assert result.output
-        assert not hidden.search(result.output), number
 
 
 def test_the_demo_leaves_nothing_behind(run, server):

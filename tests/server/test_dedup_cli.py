@@ -86,7 +86,7 @@ def test_reconcile_and_groups(run, grouped, server):
     [again] = lines(run("reconcile", grouped, "--json"))
     assert (again["documents"], again["duplicates"], again["changed"]) == (4, 2, 0)
     server.request("DELETE", f"/{grouped}/_doc/a?refresh=true")
-    [dry] = lines(run("reconcile", grouped, "--dry-run", "--json"))
+    [dry] = lines(run("reconcile", grouped, "--dry-run", "--json", "--threads", "1", "--memory", "1MiB"))
     assert dry["changed"] == 2
     result = run("reconcile", grouped)
     assert f"{grouped}: 3 documents, 2 groups, 1 duplicate; 2 rewritten" in result.stdout
@@ -98,7 +98,7 @@ def test_reconcile_and_groups(run, grouped, server):
 def test_pairs(run, grouped, server):
     """Each pair once, as JSON Lines or CSV; and between two indices."""
     expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
-    found = lines(run("pairs", grouped, "-d", DISTANCE))
+    found = lines(run("pairs", grouped, "-d", DISTANCE, "--threads", "1", "--memory", "1MiB"))
     assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected
     rows = list(csv.DictReader(io.StringIO(run("pairs", grouped, "-d", 0, "--format", "csv").stdout)))
     assert [sorted((row["id"], row["other_id"])) for row in rows] == [["a", "b"]]

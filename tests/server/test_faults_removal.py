@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import random
 import subprocess
 import sys
@@ -15,15 +14,27 @@ import pytest
 
 from es_simhash import SimHashClient
 from es_simhash.flows.removal import apply as apply_module
+from es_simhash.flows.removal.apply import apply_removal
+from es_simhash.flows.removal.sizes import RemovalSizes
 from es_simhash.removal.archive import read_archive
 from tests.estates.wire import Wire
 from tests.server.conftest import make_client
-from tests.server.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources, through_wire
+from tests.server.removals import (
+    ALL,
+    OTHER,
+    TEXT,
+    apply_in_batches,
+    archived,
+    copies,
+    fill,
+    outcomes,
+    sources,
+    through_wire,
+)
 from tests.server.support import ONE_SHARD, ROUNDS, send_lines
 
 pytestmark = pytest.mark.faults
 
-APPLY = Path(__file__).with_name("fault_removal.py")
 ROOT = Path(__file__).parents[2]
 COPIES = 20
 
@@ -41,11 +52,9 @@ def archive(tmp_path):
 
 
 def start(server, plan, archive):
-    """Start a command that applies *plan* in batches of 3, and prints a line for each document."""
-    environment = {**os.environ, "ES_SIMHASH_URL": server.url, "PYTHONUNBUFFERED": "1"}
-    arguments = ["dedupe", "--apply", plan, "--archive", archive]
-    command = [sys.executable, str(APPLY), "3", *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """Start a process that applies *plan* in batches of 3, and prints a line for each document."""
+    command = [sys.executable, "-m", "tests.server.fault_removal", server.url, "apply", str(plan), str(archive)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def salvage(path):
@@ -116,15 +125,14 @@ def applying(server, plan, archive):
 
     def apply():
         with make_client(server) as client:
-            return list(SimHashClient(client).apply_removal(plan, archive=archive))
+            return list(apply_in_batches(SimHashClient(client), plan, archive, 7))
 
     return apply
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, monkeypatch, round_):
+def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, round_):
     """Each keeps what the other deletes; of every two at least one stays, or comes back."""
-    monkeypatch.setattr(apply_module, "BATCH", 7)
     with make_client(server) as client:
         simhash = SimHashClient(client)
         documents = {}
@@ -151,9 +159,8 @@ def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_one_plan_twice_at_once(server, index, plan, tmp_path, monkeypatch, round_):
+def test_one_plan_twice_at_once(server, index, plan, tmp_path, round_):
     """Each has an archive of its own; the canonicals stay, and the rest is in an archive."""
-    monkeypatch.setattr(apply_module, "BATCH", 7)
     with make_client(server) as client:
         simhash = SimHashClient(client)
         fill(server, index, simhash, copies(COPIES))
@@ -187,20 +194,20 @@ def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault
 
 
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archive, monkeypatch, seed):
+def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archive, seed):
     """An error, or the truth; and the same files go on."""
-    monkeypatch.setattr(apply_module, "BATCH", 3)
     fill(server, index, simhash, copies(5))
     before = sources(server, index)
     simhash.plan_removal(index, plan, **ALL)
     wire = Wire(seed=f"removal {seed}", share=0.3, faults=[*FAULTS, "503 for items", "unreachable"])
-    records, _ = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
+    sizes = RemovalSizes(removed=3)
+    records, _ = through_wire(server, mode, runner, wire, "_stream", apply_removal(plan, archive, sizes=sizes))
     now = sources(server, index)
     assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
     kept = archived(archive) if archive.exists() else {}
     assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
     wire.is_on = False
-    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
+    records, error = through_wire(server, mode, runner, wire, "_stream", apply_removal(plan, archive, sizes=sizes))
     assert error is None
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
@@ -296,18 +303,16 @@ def test_a_document_that_comes_back_passes_no_pipeline(server, index, simhash, p
         server.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
-def test_an_archive_that_was_cut(server, index, simhash, plan, archive, monkeypatch):
+def test_an_archive_that_was_cut(server, index, sync_simhash, plan, archive):
     """The end of the file is kept beside it, because its documents may be gone."""
-    monkeypatch.setattr(apply_module, "BATCH", 2)
-    fill(server, index, simhash, copies(3))
+    fill(server, index, sync_simhash, copies(3))
     before = sources(server, index)
-    simhash.plan_removal(index, plan, **ALL)
-    records = simhash.apply_removal(plan, archive=archive)
-    assert len(list(records)) == 6
+    sync_simhash.plan_removal(index, plan, **ALL)
+    assert len(list(apply_in_batches(sync_simhash, plan, archive, 2))) == 6
     data = archive.read_bytes()
     archive.write_bytes(data[:-7])
     with pytest.warns(UserWarning, match="cut off"):
-        records = outcomes(simhash.apply_removal(plan, archive=archive))
+        records = outcomes(sync_simhash.apply_removal(plan, archive=archive))
     assert [kind for _, kind in records.values()].count("missing") == 2
     assert gzip.decompress(archive.read_bytes()).count(b"\n") == 4
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash.flows.removal import restore as restore_module
+from es_simhash.flows.context import Context
+from es_simhash.flows.removal.restore import restore
+from es_simhash.flows.removal.sizes import RemovalSizes
 from tests.estates.wire import Wire
 from tests.server.proxy import signalling_proxy
 from tests.server.removals import ALL, copies, fill, sources, through_wire
@@ -17,9 +19,8 @@ from tests.server.support import ROUNDS
 
 pytestmark = pytest.mark.faults
 
-PROGRAM = Path(__file__).with_name("fault_removal.py")
+ROOT = Path(__file__).parents[2]
 COPIES = 8
-BATCH = 3
 # What a restore of all of them sends, about: a few requests for each batch, and the reading and rewriting of groups.
 REQUESTS = 30
 
@@ -65,8 +66,8 @@ def test_a_restore_that_is_killed_goes_on(server, index, sync_simhash, archive, 
 def kill_after(server, number, *arguments):
     """Run a command that is killed when the request *number* has been answered, before it reads the answer."""
     with signalling_proxy(server.url, "", number, signal.SIGKILL) as proxy:
-        command = [sys.executable, str(PROGRAM), str(BATCH), *map(str, arguments), "--url", proxy.url]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        command = [sys.executable, "-m", "tests.server.fault_removal", proxy.url, *map(str, arguments)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             proxy.pid = process.pid
             proxy.began.set()
             _, errors = process.communicate(timeout=300)
@@ -74,18 +75,18 @@ def kill_after(server, number, *arguments):
 
 
 @pytest.mark.parametrize("fault", ["lost", "timeout", "503 after the work", "503 for items after the work", "repeated"])
-def test_lost_answers(server, index, simhash, sync_simhash, mode, runner, archive, monkeypatch, fault):
+def test_lost_answers(server, index, simhash, sync_simhash, mode, runner, archive, fault):
     """A document that this restore created is restored, and one that was there exists, whatever becomes of answers."""
-    monkeypatch.setattr(restore_module, "BATCH", 4)
     fill(server, index, sync_simhash, copies(3))
     before = sources(server, index)
     remove_all(sync_simhash, archive, index)
-    with closing(sync_simhash.restore(archive)) as records:
+    sizes = RemovalSizes(restored=4)
+    with closing(sync_simhash._stream(restore(sync_simhash._context, [archive], sizes=sizes))) as records:
         first = next(records)
     there = set(sources(server, index))
     assert {first.id, "a", "r"} <= there < before.keys()
     wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
-    records, error = through_wire(server, mode, runner, wire, "restore", archive)
+    records, error = through_wire(server, mode, runner, wire, "_stream", restore(Context(), [archive], sizes=sizes))
     assert wire.log
     assert error is None
     wanted = {id_: "exists" if id_ in there else "restored" for id_ in before if id_ not in "ar"}

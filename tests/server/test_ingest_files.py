@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from es_simhash import build_component_template, build_index_template
 from tests.server.command_line import PROGRAM, stop
 from tests.server.proxy import signalling_proxy
 from tests.server.support import read_all
@@ -16,11 +17,12 @@ from tests.server.support import read_all
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost, part {}."
 
 
-def write(path, numbers):
+def write(path, numbers, *, timestamp=False):
     """Write a document without an id for each number, and a line that is none after every hundredth."""
+    more = {"@timestamp": "2026-01-01T00:00:00Z"} if timestamp else {}
     with gzip.open(path, "wt") if path.suffix == ".gz" else path.open("w") as file:
         for number in numbers:
-            file.write(json.dumps({"n": number, "body": TEXT.format(number)}) + "\n")
+            file.write(json.dumps({"n": number, "body": TEXT.format(number), **more}) + "\n")
             if number % 100 == 99:
                 file.write("not json\n")
     return path
@@ -41,13 +43,7 @@ def test_a_killed_ingest_goes_on(server, made, run, tmp_path, more):
     arguments = ["ingest", made, *map(str, files), "--checkpoint", str(tmp_path / "checkpoint"), "--batch", "100"]
     arguments += ["--report", str(report), *more]
     for number in (7, 3):
-        with signalling_proxy(server.url, "_bulk", number, signal.SIGKILL) as proxy:
-            command = [*PROGRAM, *arguments, "--url", proxy.url]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-                proxy.pid = process.pid
-                proxy.began.set()
-                process.communicate(timeout=300)
-            assert process.returncode == -signal.SIGKILL
+        kill(server, number, *arguments)
     assert json.loads((tmp_path / "checkpoint").read_text())["position"]["lines"] > 0
     result = run(*arguments, "--json")
     assert result.exit_code == 1, result.output  # nine lines are no documents
@@ -63,6 +59,56 @@ def test_a_killed_ingest_goes_on(server, made, run, tmp_path, more):
     again = run(*arguments)
     assert again.exit_code == 1
     assert "everything is written" in again.stderr
+
+
+@pytest.fixture
+def rolling(server, index):
+    """A name that rolls over, to indices with our fields: a data stream, or an alias where there are none."""
+    server.request("PUT", f"/_component_template/{index}", build_component_template(text_field="body"))
+    template = build_index_template([f"{index}-*"], component=index, priority=9001)
+    name = f"{index}-app"
+    if server.product == "opensearch":
+        server.request("PUT", f"/_index_template/{index}", template | {"data_stream": {}})
+        server.request("PUT", f"/_data_stream/{name}")
+    else:  # the embedded Elasticsearch has no data streams
+        server.request("PUT", f"/_index_template/{index}", template)
+        server.request("PUT", f"/{index}-000001", {"aliases": {name: {"is_write_index": True}}})
+    yield name
+    server.remove(index)
+    server.request("DELETE", f"/_index_template/{index}")
+    server.request("DELETE", f"/_component_template/{index}")
+
+
+def kill(server, number, *arguments):
+    """Run a command that is killed after the bulk request *number*."""
+    with signalling_proxy(server.url, "_bulk", number, signal.SIGKILL) as proxy:
+        command = [*PROGRAM, *arguments, "--url", proxy.url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            proxy.pid = process.pid
+            proxy.began.set()
+            process.communicate(timeout=300)
+        assert process.returncode == -signal.SIGKILL
+
+
+def test_a_killed_ingest_goes_on_after_a_rollover(server, rolling, run, tmp_path):
+    """Killed twice, with a rollover after each time: no line is written to a second index, with ids or without."""
+    path = write(tmp_path / "news.jsonl", range(500), timestamp=True)
+    arguments = ["ingest", rolling, str(path), "--checkpoint", str(tmp_path / "checkpoint"), "--batch", "100"]
+    # A data stream only takes what is created.
+    is_stream = server.product == "opensearch"
+    arguments += ["--op-type", "create"] if is_stream else ["--id-field", "n", "--on-duplicate", "none"]
+    for _ in range(2):
+        kill(server, 2, *arguments)
+        server.request("POST", f"/{rolling}/_rollover", {})
+    result = run(*arguments, "--json")
+    assert result.exit_code == 1, result.output  # five lines are no documents
+    server.request("POST", f"/{rolling}/_refresh")
+    hits = server.request("POST", f"/{rolling}/_search", {"size": 1_000})["hits"]["hits"]
+    assert Counter(hit["_source"]["n"] for hit in hits) == Counter(range(500))
+    assert len({hit["_index"] for hit in hits}) == 3
+    counts = json.loads(result.stdout)
+    assert counts["written"] + counts["unchanged"] == 500
+    assert (counts["unreadable"], counts["refused"]) == (5, 0)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

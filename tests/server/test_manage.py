@@ -261,6 +261,10 @@ def test_derived_source_takes_no_marker(server, index, simhash):
     settings = {**ONE_SHARD, "index.derived_source.enabled": True}
     body = {"properties": {"body": {"type": "text", "store": True}}}
     simhash.create_index(index, text_field="body", mappings=body, settings=settings)
+    template = build_mapping(text_field="body", derived_source=True)
+    template["properties"] |= body["properties"]
+    server.request("PUT", f"/{index}-template", {"settings": settings, "mappings": template})
+    assert mapping_of(server, f"{index}-template") == mapping_of(server, index)
     for name, add in ((f"{index}-put", simhash.put_mapping), (f"{index}-backfill", simhash.backfill)):
         server.request("PUT", f"/{name}", {"settings": settings, "mappings": body})
         server.request("PUT", f"/{name}/_doc/0?refresh=true", {"body": TEXT})

@@ -52,12 +52,13 @@ def test_more_candidates_than_a_page_are_incomplete(partial, server, simhash, ca
 
 
 def test_what_reads_everything_is_an_error(partial, simhash, call):
-    """Groups, pairs, and a count of what is there."""
+    """Groups, pairs, and a count of what is there; but what samples says that it could not read everything."""
     for reading in (simhash.pairs, simhash.groups):
         with pytest.raises(IncompleteSearchError):
             list(call(reading(partial)))
     with pytest.raises(IncompleteSearchError):
         simhash.stats(partial)
+    assert len(call(simhash.tune(partial, sample=3)).reasons) == 1
     good, red = call(simhash.check(partial))
     assert good.ready
     assert not red.ready

@@ -13,6 +13,7 @@ from tests.server.support import (
     ByDistance,
     expected_groups,
     numbered,
+    put,
     read_all,
     send_lines,
     stored_groups,
@@ -176,14 +177,18 @@ def test_dedupe_shows_then_deletes(server, index, simhash, tmp_path):
     assert archived(archive) == {id_: before[id_] for id_ in duplicates}
     assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
     assert set(read_all(server, index)) == set(before) - duplicates
+    assert list(simhash.dedupe(index, archive=tmp_path / "next.gz", **options)) == []
+    # As after a kill at the last moment, when the plan was gone already: all of it is done.
+    assert list(simhash.dedupe(index, archive=archive, **options)) == []
+    put(server, index, [{"_id": "again", "body": next(iter(before.values()))["body"]}])
+    list(simhash.backfill(index))
     with pytest.raises(InvalidInputError, match="exists"):
         list(simhash.dedupe(index, archive=archive, **options))
-    assert list(simhash.dedupe(index, archive=tmp_path / "next.gz", **options)) == []
+    assert archived(archive) == {id_: before[id_] for id_ in duplicates}
 
 
 def test_a_dedupe_that_was_ended_goes_on(server, index, simhash, tmp_path, monkeypatch):
     """By the plan beside its archive, whatever is asked for now; of another index it is refused."""
-    monkeypatch.setattr("es_simhash.flows.removal.apply.BATCH", 2)
     fill(simhash, server, index, [texts(1)[0]] * 7, on_duplicate=None)
     archive = tmp_path / "removed.gz"
     real = apply.delete_documents

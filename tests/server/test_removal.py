@@ -8,7 +8,7 @@ import pytest
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.flows.removal import apply as apply_module
 from es_simhash.removal.plan_file import read_plan
-from tests.server.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources
+from tests.server.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources
 from tests.server.support import ONE_SHARD, put, send_lines
 
 
@@ -193,7 +193,7 @@ def _killed():
 
 @pytest.mark.parametrize("field", ["source", "title.raw"])
 def test_an_interrupted_removal_goes_on_with_a_protected_field(
-    server, index, simhash, plan, archive, monkeypatch, field
+    server, index, sync_simhash, plan, archive, monkeypatch, field
 ):
     """Values are counted in one way, also where a normalizer or a multi-field gives others than the document has."""
     lower = {"type": "custom", "filter": ["lowercase"]}
@@ -203,17 +203,16 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(
         id_: {"body": text, "source": ["Reuters", "REUTERS"], "title": "Agency"} for id_, text in copies(4).items()
     }
     settings = {**ONE_SHARD, "analysis": {"normalizer": {"lower": lower}}}
-    fill(server, index, simhash, documents, settings=settings, mappings=mappings)
-    simhash.plan_removal(index, plan, protect=field, max_share=0.8)
-    monkeypatch.setattr(apply_module, "BATCH", 3)
+    fill(server, index, sync_simhash, documents, settings=settings, mappings=mappings)
+    sync_simhash.plan_removal(index, plan, protect=field, max_share=0.8)
     take = apply_module._take
     turns = iter([True, True, False])
     with monkeypatch.context() as patch:
-        patch.setattr(apply_module, "_take", lambda lines: take(lines) if next(turns) else _killed())
+        patch.setattr(apply_module, "_take", lambda *given: take(*given) if next(turns) else _killed())
         with pytest.raises(RuntimeError, match="killed"):
-            list(simhash.apply_removal(plan, archive=archive))
+            list(apply_in_batches(sync_simhash, plan, archive, 3))
     assert len(archived(archive)) == 6
-    assert outcomes(simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
+    assert outcomes(sync_simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
     assert set(sources(server, index)) == {"a", "r"}
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.flows.protocol import Call
-from es_simhash.flows.removal import regroup
+from es_simhash.flows.removal.restore import restore
+from es_simhash.flows.removal.sizes import RemovalSizes
 from es_simhash.removal.archive import read_archive
 from tests.server.archives import delete, map_index, put_raw, raw_source, source_of, write_archive
 from tests.server.support import expected_groups, put, read_all, send_lines, stored_groups, texts
@@ -122,12 +123,11 @@ def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tm
     assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
 
 
-def test_an_interrupted_restore_is_run_again(server, index, simhash, tmp_path, monkeypatch):
+def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_path):
     """What was there already is regrouped as well; here all groups are judged, as after a large restore."""
-    monkeypatch.setattr(regroup, "FEW", 0)
-    simhash.create_index(index, text_field="body")
+    sync_simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(20, edits=1))]
-    for _ in simhash.ingest(index, documents, verify=False):
+    for _ in sync_simhash.ingest(index, documents, verify=False):
         pass
     first = read_all(server, index)
     rows = [(index, id_, None, json.dumps(source), "c") for id_, source in first.items()]
@@ -139,7 +139,8 @@ def test_an_interrupted_restore_is_run_again(server, index, simhash, tmp_path, m
         for name in ("group", "duplicate_of", "distance"):
             own["simhash"].pop(name, None)
         put_raw(server, index_, id_, json.dumps(own))
-    assert {each.action for each in simhash.restore(path)} == {"restored", "exists"}
+    flow = restore(sync_simhash._context, [path], sizes=RemovalSizes(few=0))
+    assert {each.action for each in sync_simhash._stream(flow)} == {"restored", "exists"}
     now = read_all(server, index)
     assert stored_groups(now) == expected_groups(now, 3)
 

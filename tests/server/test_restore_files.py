@@ -9,6 +9,8 @@ from warnings import catch_warnings
 import pytest
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.flows.removal.restore import restore
+from es_simhash.flows.removal.sizes import RemovalSizes
 from es_simhash.removal.archive import read_archive
 from tests.server.archives import map_index, put_raw, source_of, write_archive
 from tests.server.support import put, read_all
@@ -72,15 +74,12 @@ def test_the_command(server, made, run, tmp_path):
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
 
 
-def test_no_line_of_an_archive_is_lost_between_batches(server, made, simhash, tmp_path, monkeypatch):
+def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhash, tmp_path):
     """More lines than a batch, and lines too long to share one."""
-    from es_simhash.flows.removal import restore
-
-    monkeypatch.setattr(restore, "BATCH", 4)
-    monkeypatch.setattr(restore, "BATCH_CHARACTERS", 2_000)
     rows = [(made, f"d{n:02d}", None, source_of("x " * (900 if n % 5 == 0 else 2) + str(n)), "c") for n in range(23)]
     path = write_archive(tmp_path / "removed.jsonl.gz", rows)
-    assert [each.id for each in simhash.restore(path)] == [row[1] for row in rows]
+    flow = restore(sync_simhash._context, [path], sizes=RemovalSizes(restored=4, characters=2_000))
+    assert [each.id for each in sync_simhash._stream(flow)] == [row[1] for row in rows]
     assert len(read_all(server, made)) == 23
     assert len(list(read_archive(path))) == 23
 

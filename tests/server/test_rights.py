@@ -39,6 +39,7 @@ USES = {
     "groups": ("grouped", "groups INDEX"),
     "query --group-of": ("grouped", "query --kql --index INDEX --group-of 1"),
     "stats": ("grouped", "stats INDEX"),
+    "size": ("grouped", "size INDEX --documents 1M"),
     "report": ("grouped", "report INDEX --out REPORT"),
     "pairs": ("grouped", "pairs INDEX"),
     "dedupe": ("grouped", "dedupe INDEX"),

@@ -13,13 +13,14 @@ import pytest
 
 from es_simhash import (
     DEFAULT_SCHEME,
-    IncompleteSearchError,
     InvalidInputError,
     MappingError,
+    NoIndexError,
     SimHashClient,
     fingerprint_fields,
     get_scheme,
 )
+from es_simhash.flows.transfer import buckets
 from es_simhash.flows.upkeep import group_sizes, stats as stats_flow
 from tests.server.support import put
 
@@ -122,6 +123,42 @@ def test_a_filter(filled, simhash):
     assert [each["source"] for each in found["sources"]["parts"]] == ["agency 3"]
 
 
+def test_one_id_in_several_indices(server, sync_client, simhash, run, index):
+    """Groups of one name count as one, and the numbers say so."""
+    for name in (index, f"{index}-b"):
+        SimHashClient(sync_client).create_index(name, text_field="body")
+        own = {"a": None, "b": "a", "c": None, "d": "c" if name == index else None}
+        put(server, name, [grouped(id_, canonical) for id_, canonical in own.items()])
+    found = simhash.stats(f"{index}*").groups
+    assert (dict(found.sizes), found.several_canonicals, found.without_canonical) == ({3: 1, 4: 1}, 2, 0)
+    assert simhash.stats(index).to_dict()["several_canonicals"] == 0
+    result = run("stats", f"{index}*")
+    assert "groups with several canonicals" in result.stdout
+    assert "2 names of a group" in result.stderr
+
+
+def grouped(id_, canonical):
+    """Return a document of the group of *canonical*, or of its own."""
+    own = fingerprint_fields(7) | {"_id": id_}
+    own["simhash"] |= {"group": canonical or id_} | ({"duplicate_of": canonical, "distance": 0} if canonical else {})
+    return own
+
+
+def test_values_are_read_by_ranges(server, sync_client, simhash, index, monkeypatch):
+    """Servers and Python sort names of all scripts alike, also where a document has several, and most have one more."""
+    names = ["", " ", "A", "a", "a\x00", "ab", "é", "e\u0301", "北京", "\uffee", "😀", "z" * 200]
+    chance = random.Random(1)
+    documents = [{"_id": str(n), "agency": chance.sample(names, chance.randrange(4))} for n in range(60)]
+    SimHashClient(sync_client).create_index(index, text_field="body", mappings={"properties": OWN}, settings=TWO_SHARDS)
+    put(server, index, documents)
+    monkeypatch.setattr(stats_flow, "PAGE", 1)
+    monkeypatch.setattr(buckets, "CUT_AFTER", 1)
+    found = simhash.stats(index, source_field="agency").to_dict()["sources"]
+    expected_counts = Counter(name for each in documents for name in each["agency"])
+    assert {each["source"]: each["documents"] for each in found["parts"]} == expected_counts
+    assert found["without"]["documents"] == sum(not each["agency"] for each in documents)
+
+
 def test_a_real_index(server, simhash, call, index):
     """Empty, with one document, and grouped; then with a pattern."""
     simhash.create_index(index, text_field="body", mappings={"properties": OWN})
@@ -145,7 +182,7 @@ def test_what_cannot_be_counted(server, simhash, index):
     put(server, index, [{"_id": "a", "body": "text", "published": "2026-01-01"}])
     with pytest.raises(MappingError, match="has no 'simhash' fields"):
         simhash.stats(index)
-    with pytest.raises(IncompleteSearchError):
+    with pytest.raises(NoIndexError):
         simhash.stats(f"{index}-none*")
     simhash.put_mapping(index, text_field="body")
     for wrong in ({"time_field": "nothing"}, {"time_field": "body"}, {"source_field": "body"}):
@@ -164,6 +201,18 @@ def test_the_command(run, filled):
     assert f"{len(documents):,} documents, scheme {get_scheme(DEFAULT_SCHEME)}" in shown
     assert "agency 3" in shown
     assert "2026-01-02" in shown
+
+
+def test_a_pattern_without_an_index(run, index, tmp_path):
+    """One sentence that is about the pattern, and the kind of error for programs."""
+    pytest.importorskip("vl_convert")
+    for command in (["stats"], ["report", "--out", tmp_path / "r.html"], ["pairs"]):
+        result = run(*command, f"{index}-none*", "--json")
+        assert result.exit_code == 1
+        assert json.loads(result.stderr)["error"] == {
+            "kind": "NoIndexError",
+            "message": f"no index matches '{index}-none*': check the name",
+        }
 
 
 def test_a_report(filled, simhash):
@@ -186,6 +235,44 @@ def test_a_report(filled, simhash):
     # The planted fingerprints are not those of the texts.
     assert "stale" in {each.topic for each in found.diagnosis.findings}
     json.dumps(found.to_dict())
+
+
+def test_a_report_of_a_part(filled, simhash):
+    """Numbers, groups and samples are those of the documents that match; the health is that of all."""
+    alias, documents = filled
+    query = {"term": {"agency": "agency 3"}}
+    found = simhash.report(alias, sample=20, filter=query, **FIELDS)
+    matching = [each for each in documents if each.get("agency") == "agency 3"]
+    assert counted(found.stats.to_dict()) == expected(matching)
+    assert {each.source for group in found.groups for each in group.members} == {"agency 3"}
+    sizes = Counter(each["simhash"].get("group") for each in matching if "simhash" in each)
+    assert {each.id: each.documents for each in found.groups} == {each.id: sizes[each.id] for each in found.groups}
+    with_fingerprint = sum("simhash" in each for each in matching)
+    assert {each.sampled for each in found.presets} == {with_fingerprint}
+    assert found.diagnosis.documents == len(documents)
+    assert found.to_dict()["filter"] == [query]
+
+
+def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
+    """A name is data: what is mapped is counted, and no name rearranges a line of the terminal or a page."""
+    source, text = "a\u202eb</title>\x1b[31m", "</script><b>\u2066"
+    mapped = {"properties": {source: {"type": "keyword"}, text: {"type": "text"}}}
+    SimHashClient(sync_client).create_index(index, text_field=text, mappings=mapped)
+    put(server, index, [grouped(id_, "a" if id_ == "b" else None) | {source: "x", text: "y"} for id_ in "ab"])
+    shown = run("stats", index, "--source-field", source, "-t", text)
+    assert shown.exit_code == 0, shown.output
+    found = run("stats", index, "--source-field", source, "-t", text, "--json")
+    assert json.loads(found.stdout)["sources"]["parts"][0]["documents"] == 2
+    wrong = run("stats", index, "--source-field", source[1:])
+    assert wrong.exit_code == 1
+    for result in (shown, found, wrong):
+        assert result.output.replace("\n", "").isprintable()
+    pytest.importorskip("vl_convert")
+    page = tmp_path / "report.html"
+    assert run("report", index, "--out", page, "--source-field", source, "-t", text).exit_code == 0
+    html = page.read_text(encoding="utf-8")
+    assert "a\\u202eb&lt;/title&gt;\\x1b[31m" in html
+    assert not {"\u202e", "\u2066", "\x1b"} & {*html}
 
 
 def test_the_command_of_the_report(run, index, sync_client, tmp_path):

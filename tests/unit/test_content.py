@@ -1,6 +1,7 @@
 """What documents are compared by: dates and values as a server reads them, and the comparison itself."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -63,6 +64,7 @@ def test_nanoseconds_count_where_the_server_keeps_them():
     value = "1970-01-01T00:00:00.0015Z"
     assert milliseconds_of(value) == 1
     assert milliseconds_of(value, with_nanos=True) == 1.5
+    assert milliseconds_of("2026-01-01T00:00:00.123456789Z", with_nanos=True) == Decimal("1767225600123.456789")
 
 
 MAPPING = {

@@ -45,6 +45,7 @@ def test_every_name_is_mapped():
         names.duplicate_of,
         names.distance,
         names.at,
+        names.error,
     } == mapped
     assert set(fingerprint_fields(1, prefix="p")["p"]) <= {name.removeprefix("p.") for name in mapped}
 

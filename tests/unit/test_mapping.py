@@ -1,6 +1,7 @@
 """Mappings and their ``_meta``: what is written can be read, and what would lose near-duplicates is a fault."""
 
 import copy
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -17,9 +18,10 @@ from es_simhash import (
     get_scheme,
     schemes,
 )
-from es_simhash.index.faults import Fault, FaultKind, find_faults, find_group_faults, mapping_error
+from es_simhash.index.faults import Fault, FaultKind, find_faults, find_group_faults, find_hidden_groups, mapping_error
 from es_simhash.index.mapping import check_own_mapping
-from es_simhash.index.meta import META_KEY, check_text_fields, merge_meta, read_settings
+from es_simhash.index.marker import markers_in_use
+from es_simhash.index.meta import META_KEY, build_settings, check_text_fields, merge_meta, read_settings
 
 SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
 
@@ -88,6 +90,7 @@ def test_a_field_that_would_lose_groups_prevents_no_lookup(changes, fault):
 def test_a_mapping_that_indexes_nothing_is_one_fault(mapping):
     """Whatever it maps: nothing of it can be searched, and no other prefix helps."""
     assert find_faults(mapping | {"enabled": False}) == [Fault("not_parsed")]
+    assert find_faults(mapping | {"subobjects": False}) == [Fault("no_subobjects")]
 
 
 def test_a_runtime_field_in_place_of_ours_is_a_fault():
@@ -102,6 +105,23 @@ def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change):
     mapping = ours()
     mapping["properties"]["simhash"] |= change
     assert [each.kind for each in find_faults(mapping)] == ["not_an_object"]
+
+
+@pytest.mark.parametrize(
+    ("source", "hidden"),
+    [
+        ({}, None),
+        ({"includes": ["h", "body"]}, None),
+        ({"includes": ["*.group", "h.duplicate*", "h.at"], "excludes": ["body", "h.gro"]}, None),
+        ({"enabled": False}, "h.group"),
+        ({"includes": ["body"]}, "h.group"),
+        ({"excludes": ["h.d*"]}, "h.duplicate_of"),
+        ({"includes": ["*"], "excludes": "h.at"}, "h.at"),
+    ],
+)
+def test_groups_that_a_source_does_not_show(source, hidden):
+    """A pattern names a field, or an object around it."""
+    assert [each.field for each in find_hidden_groups({"_source": source}, prefix="h")] == ([hidden] if hidden else [])
 
 
 def test_every_kind_of_fault_has_a_sentence_and_an_advice():
@@ -172,6 +192,10 @@ def test_templates_carry_the_mapping():
     """The index template names the component."""
     options = {"prefix": "h", "text_field": "body", "max_distance": 5}
     assert build_component_template(**options)["template"]["mappings"] == build_mapping(**options)
+    derived = build_component_template(**options, derived_source=True)["template"]["mappings"]
+    assert markers_in_use(derived, prefix="h") == []
+    settings = build_settings(text_field="body", max_distance=5)
+    assert read_settings(derived, prefix="h") == replace(settings, value_type="number")
     template = build_index_template(["news-*"], component="c", priority=7)
     assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
     for wrong, error in (("news-*", TypeError), ([], InvalidInputError)):

@@ -58,7 +58,8 @@ def test_a_script_checks_behind_the_block_terms():
     plan = make_plan(8, (0, 2), script=True)
     blocks, script = build_query(2**64 - 1, max_distance=8, plan=plan)["query"]["bool"]["filter"]
     assert "should" in blocks["bool"]
-    assert script["script"]["script"]["params"] == {"field": "simhash.value", "wanted": -1, "most": 8}
+    assert script["script"]["script"]["params"] == {"wanted": -1, "most": 8}
+    assert "doc['simhash.value']" in script["script"]["script"]["source"]
 
 
 def test_a_scan_asks_for_every_fingerprint():

@@ -18,6 +18,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MissingDependencyError
 from es_simhash.quality.health import Diagnosis, Finding
+from es_simhash.quality.health_words import SENTENCES
 from es_simhash.quality.removal_sample import sample_presets
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.quality.tuning import RealPairs
@@ -72,6 +73,13 @@ class Checked(HTMLParser):
         self.texts.append(data if self.open[-1:] != ["style"] else "")
 
 
+def values_of(kind, word):
+    """Return a value for each placeholder of what is said of a *kind* of finding: numbers, and *word*."""
+    words = SENTENCES[kind].message + SENTENCES[kind].advice
+    numbers = {"part": 3, "whole": 1_200, "least": 10, "missing": 17, "documents": 900, "chance": 1.5, "copies": 800}
+    return {name: numbers.get(name, word) for name in _placeholders(words)}
+
+
 def full(words=("a text", "another text"), **more):
     """Return a report with every part, in which each text of a user is one of *words*."""
     name, other = words[0], words[-1]
@@ -101,7 +109,15 @@ def full(words=("a text", "another text"), **more):
     pairs = RealPairs(*(np.array(each) for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2])))
     return IndexReport(
         stats,
-        Diagnosis(name, 1_234, 1_230, 50, (Finding("error", "stale", name, other),), (), (name,)),
+        Diagnosis(
+            name,
+            1_234,
+            1_230,
+            50,
+            tuple(Finding("error", kind, values_of(kind, name)) for kind in SENTENCES),
+            (),
+            (name,),
+        ),
         sample_presets(pairs, 50),
         groups,
         "2026-01-02T03:04:05.678Z",
@@ -138,6 +154,41 @@ def test_hostile_texts_stay_texts(language):
     page = Checked(html)
     assert page.text.count(HOSTILE[0]) > 5
     assert html.count("<style>") == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", SENTENCES)
+def test_each_finding_is_said_in_the_language(language, kind):
+    """With its values, as doctor says it; in Chinese none of the English sentence is left."""
+    finding = Finding("note", kind, values_of(kind, "a<b"))
+    page = IndexReport(Stats("i"), Diagnosis("i", findings=(finding,)))
+    text = Checked(page.html(language=language)).text
+    for value in finding.values.values():
+        assert (value if isinstance(value, str) else f"{value:,}") in text
+    says_it = "".join(finding.advice.split()) in "".join(text.split())
+    assert says_it == (language == "en" or kind == "not_ready")
+    assert finding.topic in ("mapping", "missing", "stale", "broken", "short", "hot", "numbers", "texts")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_filter_is_said(language):
+    """Above the numbers, beside the health, and where it says how all was measured; a hostile one stays text."""
+    query = {"term": {HOSTILE[2]: HOSTILE[0]}}
+    html = full(filter=(query,)).html(language=language)
+    page = Checked(html)
+    assert not CONTROL.search(html)
+    assert page.text.count("</script><script>document.title = 'run'</script>") == 2
+    assert WORDS[language]["health_of_all"] in page.text
+    assert WORDS[language]["health_of_all"] not in Checked(full().html(language=language)).text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_name_of_several_groups_is_said(language):
+    """With their number."""
+    stats = Stats("i", documents=9, groups=GroupCounts({3: 2}, several_canonicals=2))
+    said = WORDS[language]["several_canonicals"].format(number=2)
+    assert said in Checked(IndexReport(stats, Diagnosis("i")).html(language=language)).text
+    assert "2 with several canonicals" in stats._repr_html_()
 
 
 def test_a_bar_ends_where_the_next_begins():

@@ -103,9 +103,10 @@ def test_presets():
 
 
 def test_texts_that_are_not_known():
-    """An index that does not record its text fields cannot be grouped by texts."""
-    with pytest.raises(InvalidInputError):
-        choose_grouping(settings(text_fields=()), GroupingRequest(verify=True))
+    """An index that does not record its text fields cannot be grouped by texts, nor by their length."""
+    for asked in ({"verify": True}, {"canonical": ["n", "longest"]}):
+        with pytest.raises(InvalidInputError):
+            choose_grouping(settings(text_fields=()), GroupingRequest(**asked))
 
 
 @pytest.mark.parametrize(

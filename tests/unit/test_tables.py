@@ -5,9 +5,11 @@ Results as tables: rows that lose nothing, HTML in which texts stay texts, and d
 from __future__ import annotations
 
 import random
+import re
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given, strategies as st
 
 from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
 from es_simhash.flows.grouping.groups import Group
@@ -17,6 +19,7 @@ from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
 from es_simhash.quality.truth import read_truth
 from es_simhash.quality.tuning import PresetFigures, SchemeFigures, Tuning
+from es_simhash.tables.curve import draw_shares
 from es_simhash.tables.frames import to_columns, to_frame
 from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS
 
@@ -48,6 +51,9 @@ TAGS = {
     "svg",
     "rect",
 }
+# What a picture has besides.
+DRAWN_TAGS = {"path", "text"}
+DRAWN = {"role", "aria-label", "d", "x", "y", "text-anchor", "stroke-dasharray"}
 
 
 class Reader(HTMLParser):
@@ -78,7 +84,7 @@ class Reader(HTMLParser):
 def read(result):
     """Return what a notebook shows of *result*, after checking that it can do nothing but be looked at."""
     reader = Reader(result._repr_html_())
-    assert reader.tags <= TAGS | {"ins", "del"}
+    assert reader.tags <= TAGS | {"ins", "del"} | DRAWN_TAGS
     assert reader.attributes <= {
         "class",
         "scope",
@@ -88,6 +94,7 @@ def read(result):
         "viewbox",
         "preserveaspectratio",
         "aria-hidden",
+        *DRAWN,
     }
     assert not reader.comments
     style = next(each for each in reader.texts if each.startswith(".es-simhash"))
@@ -127,7 +134,14 @@ def test_texts_stay_texts():
     assert not any("\u202e" in each or "\x1b" in each for each in shown)
     read(Group(HOSTILE[0], items))
     read(table([{each: each} for each in HOSTILE]))
-    read(Diagnosis(HOSTILE[0], findings=tuple(Finding("error", each, each, each) for each in HOSTILE)))
+    read(
+        Diagnosis(
+            HOSTILE[0],
+            findings=tuple(
+                Finding("error", "not_ready", {"index": each, "fault": each, "advice": each}) for each in HOSTILE
+            ),
+        )
+    )
     read(explain(" ".join(HOSTILE), " ".join(reversed(HOSTILE))))
 
 
@@ -175,7 +189,7 @@ def test_a_table_of_many_results():
 
 def test_figures_are_tables():
     """Diagnosis, tuning, evaluation and explanation, each with what matters in its title."""
-    finding = Finding("warning", "hot", "many share a block", "look")
+    finding = Finding("warning", "text_field_unknown")
     assert "news: healthy; 3 of 4 documents have a fingerprint" in read(Diagnosis("news", 4, 3, 3, (finding,)))
     presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95, 1.5),)
     schemes = (SchemeFigures("shingles-2", 3, 0.5, {"typo": 0.4}, 0.0, None),)
@@ -183,6 +197,7 @@ def test_figures_are_tables():
     shown = read(tuning)
     assert "news: recommended preset: near, from a sample of 10 of 100 documents" in shown
     assert {"few texts", "0.95", "recall.typo"} <= set(shown)
+    assert 'aria-label="recall: 0.5 at max_distance 3, 0.5 at 3; precision: unknown"' in tuning._repr_html_()
     assert [(row["kind"], row["name"], row["recall"]) for row in tuning.to_dicts()] == [
         ("preset", "near", 0.9),
         ("scheme", "shingles-2", 0.5),
@@ -216,7 +231,23 @@ def test_an_evaluation_is_a_row_for_each_distance():
     rows = report.to_dicts()
     assert [row["max_distance"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[4]["verified.recall"] == report.measure(4, verified=True).recall
-    assert "By max_distance" in read(report)
+    assert {"By max_distance", "verified precision"} <= set(read(report))
+    assert report._repr_html_().count("<path") == 3 + 2 * 4
+
+
+@given(st.lists(st.tuples(st.integers(0, 64), st.none() | st.floats(0, 1)), min_size=1, unique_by=lambda each: each[0]))
+def test_a_curve_is_drawn_within_its_picture(points):
+    """Whatever the distances and gaps: every known share is a point, and none is outside."""
+    points.sort()
+    known = [share for _, share in points if share is not None]
+    picture = draw_shares(HOSTILE[0], [distance for distance, _ in points], {"recall": [share for _, share in points]})
+    drawn = re.findall(r'<path d="([^"]*)" class="recall"', picture)[0]
+    places = [tuple(map(float, each.split())) for each in re.split(" ?[ML]", drawn)[1:]]
+    alone = drawn.count("M") - sum(" L" in run for run in drawn.split("M")[1:])
+    assert alone == 0
+    assert len(known) <= len(places) <= 2 * len(known)
+    assert all(0 <= x <= 540 and 12 <= y <= 200 for x, y in places)
+    assert "<script>" not in picture
 
 
 def test_columns_lose_nothing():

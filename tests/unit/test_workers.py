@@ -22,17 +22,15 @@ from es_simhash import (
     get_scheme,
     with_fingerprints,
 )
-from es_simhash.hashing import pool as pool_module
-from es_simhash.hashing.pool import FingerprintPool, split_texts
+from es_simhash.hashing.pool import FingerprintPool, PoolSizes, split_texts
 
 TEXTS = [f"text number {number}, some words of its own {number * 7}" for number in range(700)] + ["", "?!", "京都"]
 
 
-@pytest.fixture
-def soon(monkeypatch):
-    """Processes pay from the first text on, and work comes in small parts."""
-    monkeypatch.setattr(pool_module, "ENOUGH_CHARACTERS", 1)
-    monkeypatch.setattr(pool_module, "PART_TEXTS", 50)
+# Processes pay from the first text on, and work comes in small parts.
+SOON = PoolSizes(enough=1, texts=50)
+# A text without features from which on processes pay.
+LONG = " " * PoolSizes().enough
 
 
 def children(pool):
@@ -46,12 +44,12 @@ def wait_until(condition):
         time.sleep(0.01)
 
 
-@pytest.mark.usefixtures("soon")
 def test_the_same_in_the_same_order():
     """Processes give what one gives, in the order of the texts, also from an iterator."""
-    assert fingerprints(iter(TEXTS), workers=2) == fingerprints(TEXTS)
+    assert fingerprints(iter([LONG, *TEXTS]), workers=2) == [None, *fingerprints(TEXTS)]
     scheme = get_scheme("words", size=3)
-    assert fingerprints(TEXTS, scheme=scheme, workers=2) == fingerprints(TEXTS, scheme=scheme)
+    with FingerprintPool(scheme, workers=2, sizes=SOON) as pool:
+        assert pool.compute(TEXTS) == fingerprints(TEXTS, scheme=scheme)
 
 
 def test_small_inputs_start_nothing():
@@ -63,10 +61,9 @@ def test_small_inputs_start_nothing():
         assert pool.ahead == 0
 
 
-@pytest.mark.usefixtures("soon")
 def test_a_caller_who_waits_for_one_worker_needs_none():
     """One process has nothing to offer to a caller who waits for it; beside the caller it has."""
-    with FingerprintPool(get_scheme(), workers=1) as pool:
+    with FingerprintPool(get_scheme(), workers=1, sizes=SOON) as pool:
         assert pool.compute(TEXTS) == fingerprints(TEXTS)
         assert pool._executor is None
         pending = pool.submit(TEXTS)
@@ -75,10 +72,9 @@ def test_a_caller_who_waits_for_one_worker_needs_none():
 
 
 @pytest.mark.parametrize("count", [0, 1, 49, 50, 51])
-@pytest.mark.usefixtures("soon")
 def test_parts(count):
     """Parts hold all texts in order, and none is empty."""
-    parts = list(split_texts(TEXTS[:count]))
+    parts = list(split_texts(TEXTS[:count], SOON))
     assert [text for part in parts for text in part] == TEXTS[:count]
     assert all(0 < len(part) <= 50 for part in parts)
 
@@ -98,10 +94,9 @@ def test_refused_numbers_of_workers(workers, error):
         with_fingerprints([], text_field="body", workers=workers)
 
 
-@pytest.mark.usefixtures("soon")
 def test_a_killed_worker_is_an_error_and_no_hang():
     """When a process is killed, the caller gets an error that says so, and the next call too; closing does not hang."""
-    with FingerprintPool(get_scheme(), workers=2) as pool:
+    with FingerprintPool(get_scheme(), workers=2, sizes=SOON) as pool:
         assert pool.submit(TEXTS).result() == fingerprints(TEXTS)
         for child in children(pool):
             os.kill(child.pid, signal.SIGKILL)
@@ -111,21 +106,22 @@ def test_a_killed_worker_is_an_error_and_no_hang():
             pool.submit(TEXTS)
 
 
-@pytest.mark.usefixtures("soon")
 def test_an_error_of_a_text_is_the_callers(tmp_path):
     """What goes wrong in a process is raised where its result is asked for."""
     path = tmp_path / "stop.txt"
     path.write_text("的\n", encoding="utf-8")
     scheme = get_scheme("keywords", stop_words=path)
     path.unlink()
-    with FingerprintPool(scheme, workers=1) as pool, pytest.raises(InvalidInputError, match="cannot read stop_words"):
+    with (
+        FingerprintPool(scheme, workers=1, sizes=SOON) as pool,
+        pytest.raises(InvalidInputError, match="cannot read stop_words"),
+    ):
         pool.submit(["北京大学"]).result()
 
 
-@pytest.mark.usefixtures("soon")
 def test_actions_keep_their_order():
     """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
-    documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
+    documents = [{"_id": str(number), "body": text} for number, text in enumerate([LONG, *TEXTS])]
     expected = list(with_fingerprints(documents, text_field="body"))
     read = 0
 
@@ -149,12 +145,11 @@ def test_actions_keep_their_order():
     wait_until(lambda: not any("QueueManager" in thread.name for thread in threading.enumerate()))
 
 
-@pytest.mark.usefixtures("soon")
 def test_a_source_that_breaks():
     """When the source of actions breaks, what it gave before comes first, then its error."""
 
     def source():
-        yield from ({"body": text} for text in TEXTS[:110])
+        yield from ({"body": text} for text in [LONG, *TEXTS[:109]])
         raise OSError("disk")
 
     got = []
@@ -163,10 +158,9 @@ def test_a_source_that_breaks():
     assert len(got) == 110
 
 
-@pytest.mark.usefixtures("soon")
 def test_async_actions_keep_their_order():
     """The async iterator gives the same actions with processes."""
-    documents = [{"body": text} for text in TEXTS]
+    documents = [{"body": text} for text in [LONG, *TEXTS]]
 
     async def source():
         for document in documents:
@@ -182,11 +176,10 @@ def test_async_actions_keep_their_order():
 SCRIPT = """
 import sys, time
 from es_simhash import with_fingerprints
-from es_simhash.hashing import pool
-pool.ENOUGH_CHARACTERS = 1
 
 def forever():
     number = 0
+    yield {"body": " " * 4_000_000}
     while True:
         number += 1
         yield {"body": f"a text with the number {number}"}
@@ -199,23 +192,19 @@ if __name__ == "__main__":
 
 UNGUARDED = """
 from es_simhash import fingerprints
-from es_simhash.hashing import pool
-pool.ENOUGH_CHARACTERS = 1
-fingerprints(["one text", "another"], workers=2)
+fingerprints([" " * 4_000_000, "another"], workers=2)
 """
 
 DAEMONIC = """
 import multiprocessing, sys
 from es_simhash import fingerprints, with_fingerprints
-from es_simhash.hashing import pool
 
 def work():
-    pool.ENOUGH_CHARACTERS = 1
-    texts = [f"a text with the number {number}" for number in range(700)]
+    texts = [" " * 4_000_000, *(f"a text with the number {number}" for number in range(700))]
     expected = fingerprints(texts)
     assert fingerprints(texts, workers=2) == expected
-    actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
-    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected
+    _, *actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
+    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected[1:]
 
 if __name__ == "__main__":
     process = multiprocessing.get_context("spawn").Process(target=work, daemon=True)

@@ -16,10 +16,19 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_failures, print_json, print_line
+from es_simhash.cli.output import (
+    SHOWN_FAILURES,
+    count,
+    error,
+    failures_as_json,
+    print_failures,
+    print_json,
+    print_line,
+)
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.upkeep.progress import BackfillProgress
+from es_simhash.index.operations import Failure
 
 EXAMPLES = [
     "es-simhash backfill news --text-field body --dry-run",
@@ -101,13 +110,13 @@ def command(
         if group and not dry_run:
             with say_if_stopped(again=lambda: f"es-simhash reconcile {shlex.quote(index)}"):
                 grouped = connection.simhash.reconcile(index)
-            failures += map(str, grouped.failures[: SHOWN_FAILURES - len(failures)])
+            failures += grouped.failures[: SHOWN_FAILURES - len(failures)]
             is_settled = grouped.is_settled
     if not is_settled:
-        error(f"not all documents are grouped: run es-simhash reconcile {index}")
+        error(f"not all documents are grouped: run es-simhash reconcile {index}", kind="unsettled", indices=[index])
     print_failures(failures, total=max(last.failed, len(failures)))
     if as_json:
-        print_json(asdict(last) | {"failures": failures})
+        print_json(asdict(last) | {"failures": failures_as_json(failures)})
     else:
         print_line(f"{index}: {_sentence(last, dry_run=dry_run)}")
     return 1 if last.failed or not is_settled else 0
@@ -120,14 +129,14 @@ class _Progress:
         self._dry_run = dry_run
         self._last: BackfillProgress | None = None
 
-    def follow(self, reports: Iterator[BackfillProgress]) -> tuple[BackfillProgress, list[str]]:
+    def follow(self, reports: Iterator[BackfillProgress]) -> tuple[BackfillProgress, list[Failure]]:
         """Show progress until the end; return the last report and the first failures."""
-        failures: list[str] = []
+        failures: list[Failure] = []
         with Tracker("comparing" if self._dry_run else "backfilling", total=None) as tracker:
             for last in reports:
                 self._last = last
                 tracker.advance(last.seen - tracker.documents, completed=last.seen, total=last.total)
-                failures += map(str, last.failures[: SHOWN_FAILURES - len(failures)])
+                failures += last.failures[: SHOWN_FAILURES - len(failures)]
         if self._last is None:
             raise RuntimeError("a backfill ended without a report")
         return self._last, failures

@@ -77,7 +77,8 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
         )
         for each in checks:
             for fault in each.faults:
-                warn(f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}")
+                said = f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}"
+                warn(said, index=each.index, **asdict(fault))
     return 0 if all(each.ready for each in checks) else NOT_READY
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -78,7 +79,7 @@ def command(
     if check:
         subject, faults = _ask(subject, target)
         for fault in faults:
-            (error if fault.is_fatal else warn)(f"{fault}: {_ADVICE[fault.kind]}")
+            (error if fault.is_fatal else warn)(f"{fault}: {_ADVICE[fault.kind]}", **asdict(fault))
         if any(fault.is_fatal for fault in faults):
             return NOT_USABLE
     pack = build_dashboards(

@@ -15,9 +15,10 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option
+from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
 from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.removal.dedupe import Action
@@ -173,20 +174,23 @@ def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
 def _show(records: Iterable[Deduped], counts: _Counts, *, as_json: bool) -> None:
     """Print and count each record."""
     kinds = counts.kinds
-    for each in records:
-        counts.total += 1
-        if as_json:
-            print_json(each.to_dict())
-        else:
-            print_line(_line(each))
-        if each.kind is not None:
-            kinds[each.kind] += 1
-            if kinds.total() <= SHOWN_FAILURES:
-                what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
-                error(f"{each.index}/{each.id} was {what}: {each.reason}")
+    with Lines() as lines:
+        for each in records:
+            counts.total += 1
+            if as_json:
+                print_json(each.to_dict())
+            else:
+                lines.print(*_line(each))
+            if each.kind is not None:
+                kinds[each.kind] += 1
+                if kinds.total() <= SHOWN_FAILURES:
+                    what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
+                    [fields] = failures_as_json([each])
+                    error(f"{each.index}/{each.id} was {what}: {each.reason}", **fields)
     if kinds:
         by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
-        error(f"{count(kinds.total(), 'line')} not carried out ({by_kind}): {_advice(kinds)}")
+        said = f"{count(kinds.total(), 'line')} not carried out ({by_kind}): {_advice(kinds)}"
+        error(said, kind="not_carried_out", number=kinds.total(), kinds=dict(kinds))
 
 
 def _advice(kinds: Iterable[str]) -> str:
@@ -198,6 +202,7 @@ def _advice(kinds: Iterable[str]) -> str:
     return ", and ".join(parts)
 
 
-def _line(each: Deduped) -> str:
+def _line(each: Deduped) -> list[str | Value]:
     similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"
-    return f"{each.action}  {each.id}  duplicate of {each.canonical}, distance {each.distance}{similarity}"
+    end = f", distance {each.distance}{similarity}"
+    return [f"{each.action}  ", Value("id", each.id), "  duplicate of ", Value("canonical", each.canonical), end]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,10 +45,17 @@ def command(index: str, sample: int, seed: int, text_fields: tuple[str, ...], ta
     with connect(target, index) as connection:
         found = connection.simhash.doctor(index, sample=sample, text_field=text_fields, seed=seed)
     if as_json:
-        print_json(found.to_dict(), indent=2)
+        print_json(_to_dict(found), indent=2)
     else:
         _show(found)
     return 0 if found.is_healthy else NOT_HEALTHY
+
+
+def _to_dict(found: Diagnosis) -> dict[str, Any]:
+    """Return the diagnosis with sentences in words of the command line."""
+    shown = found.to_dict()
+    findings = [each | {name: for_shell(each[name]) for name in ("message", "advice")} for each in shown["findings"]]
+    return shown | {"findings": findings, "reasons": list(map(for_shell, found.reasons))}
 
 
 def _show(found: Diagnosis) -> None:

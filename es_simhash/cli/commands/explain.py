@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.lines import Lines
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, show
+from es_simhash.cli.output import count, print_json, show
 from es_simhash.cli.tables import print_table
 from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
@@ -84,25 +86,31 @@ def command(
 
 
 def _show(found: Explanation) -> None:
-    for name, value in (("A", found.first), ("B", found.second)):
-        print_line(f"{name}  {'no features, no fingerprint' if value is None else to_hex(value)}")
-    if found.distance is not None:
-        blocks = ", ".join(str(block) for block in found.equal_blocks) or "none"
-        print_line(f"distance    {count(found.distance, 'bit')} of 64 ({found.scheme})")
-        print_line(f"equal       block {blocks}")
-        if found.differing_bits:
-            print_line(f"differing   bit {', '.join(map(str, found.differing_bits))}")
-    if found.cosine is not None:
-        print_line(f"cosine      {found.cosine:.4f} of the weighted features")
-    print_line(f"similarity  {found.similarity.jaccard:.4f} of the shingles (Jaccard)")
-    print_line(f"containment {found.similarity.containment:.4f} of the smaller text")
-    print_line(f"presets     {', '.join(found.presets) or 'none reports the two'}")
-    if found.is_cut:
-        print_line("features    not listed: the texts are too long")
-    else:
+    with Lines() as lines:
+        for line in _figures(found):
+            lines.print(line)
+    if not found.is_cut:
         _show_features("features that differ", found.differing)
         _show_features("features that are shared", found.shared)
     _show_diff(found)
+
+
+def _figures(found: Explanation) -> Iterator[str]:
+    for name, value in (("A", found.first), ("B", found.second)):
+        yield f"{name}  {'no features, no fingerprint' if value is None else to_hex(value)}"
+    if found.distance is not None:
+        blocks = ", ".join(str(block) for block in found.equal_blocks) or "none"
+        yield f"distance    {count(found.distance, 'bit')} of 64 ({found.scheme})"
+        yield f"equal       block {blocks}"
+        if found.differing_bits:
+            yield f"differing   bit {', '.join(map(str, found.differing_bits))}"
+    if found.cosine is not None:
+        yield f"cosine      {found.cosine:.4f} of the weighted features"
+    yield f"similarity  {found.similarity.jaccard:.4f} of the shingles (Jaccard)"
+    yield f"containment {found.similarity.containment:.4f} of the smaller text"
+    yield f"presets     {', '.join(found.presets) or 'none reports the two'}"
+    if found.is_cut:
+        yield "features    not listed: the texts are too long"
 
 
 def _show_features(title: str, features: tuple[Feature, ...]) -> None:

@@ -13,7 +13,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.near_dups import print_answer, print_near_dups
+from es_simhash.cli.near_dups import NoFingerprint, print_answer, print_near_dups
 from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target, parse_fields
 from es_simhash.cli.output import count, error, warn
 from es_simhash.cli.progress import Tracker
@@ -112,23 +112,15 @@ def command(
                 found = connection.simhash.find_near_dups(index, fingerprint=fingerprint, **lookup)
             else:
                 found = connection.simhash.find_near_dups(index, content, **lookup)
-                if found.plan is None:
-                    warn(f"the text {_why_no_features(content or '')}, so it has no fingerprint and matches nothing")
+                if found.plan is None and found.scheme is not None:
+                    why = NoFingerprint.of(content or "", found.scheme)
+                    warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
                 print_near_dups(failure.results, as_json=as_json)
             raise
     print_near_dups(found, as_json=as_json)
     return 0
-
-
-def _why_no_features(text: str) -> str:
-    """Return what a text without features lacks."""
-    if not text.strip():
-        return "is blank" if text else "is empty"
-    if not any(character.isalnum() for character in text):
-        return "has no letters and no digits"
-    return "has only words that the scheme leaves out, such as stop words"
 
 
 def _find_many(
@@ -146,10 +138,14 @@ def _find_many(
             texts = [each for each in questions if isinstance(each, str)]
             found = iter(connection.simhash.find_near_dups_many(index, texts, **lookup))
             for record, question in zip(batch, questions, strict=True):
-                failed += print_answer(record, next(found) if isinstance(question, str) else question)
+                if isinstance(question, str):
+                    failed += print_answer(record, question, next(found))
+                else:
+                    failed += print_answer(record, None, question)
             tracker.advance(len(batch), completed=reader.position)
     if failed:
-        error(f"{count(failed, 'line')} of {tracker.documents:,} failed: see their error in the output")
+        said = f"{count(failed, 'line')} of {tracker.documents:,} failed: see their error in the output"
+        error(said, kind="lines_failed", number=failed, lines=tracker.documents)
     return 1 if failed else 0
 
 

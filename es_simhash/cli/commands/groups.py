@@ -13,9 +13,11 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import verification
+from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target, parse_fields
-from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.output import count, note, print_json
+from es_simhash.flows.grouping.groups import Group
 from es_simhash.index.rescore import NearDup
 
 EXAMPLES = [
@@ -67,21 +69,31 @@ def command(
         "preset": preset,
         "verify": verify,
     }
-    with connect(target, index) as connection, closing(connection.simhash.groups(index, **given)) as groups:
-        found = False
+    found = False
+    with (
+        connect(target, index) as connection,
+        closing(connection.simhash.groups(index, **given)) as groups,
+        Lines() as lines,
+    ):
         for group in groups:
             found = True
             if as_json:
                 print_json(group.to_dict())
-                continue
-            print_line(f"{group.id}  {count(len(group.members), 'document')}{_source(group.members[0])}")
-            for each in group.members[1:]:
-                similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
-                print_line(f"  {each.distance:>2}{similarity}  {each.id}{_source(each)}")
+            else:
+                _show(group, lines)
     if not found:
         note(f"no group of {min_size} or more documents")
 
 
-def _source(document: NearDup) -> str:
+def _show(group: Group, lines: Lines) -> None:
+    lines.print(Value("id", group.id), f"  {count(len(group.members), 'document')}", *_source(group.members[0]))
+    for each in group.members[1:]:
+        similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
+        lines.print(f"  {each.distance:>2}{similarity}  ", Value("id", each.id), *_source(each))
+
+
+def _source(document: NearDup) -> list[str | Value]:
     """Return the fields of a document that were asked for, for the end of its line."""
-    return "" if document.source is None else "  " + json.dumps(document.source, ensure_ascii=False)
+    if document.source is None:
+        return []
+    return ["  ", Value("fields", json.dumps(document.source, ensure_ascii=False))]

@@ -7,9 +7,10 @@ from __future__ import annotations
 import click
 
 from es_simhash.cli import options
+from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import count, note, print_json, print_line, warn
-from es_simhash.removal.history import Removed, find_history
+from es_simhash.cli.output import count, note, print_json, warn
+from es_simhash.removal.history import History, Removed, find_history
 
 EXAMPLES = [
     "es-simhash history 4711 --archive removed.jsonl.gz",
@@ -44,13 +45,7 @@ def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     if as_json:
         print_json(history.to_dict())
     else:
-        for chain in history.removals:
-            for depth, each in enumerate(chain):
-                print_line(f"{'  ' * depth}{_sentence(each)}")
-        if history.stands_for:
-            print_line(f"{id_} stands for these removed documents:")
-            for each in history.stands_for:
-                print_line(f"  {_sentence(each)}")
+        _show(history)
     for path, sentence in history.cut.items():
         warn(f"the end of {path} was cut off: {sentence}")
     if not history:
@@ -58,9 +53,25 @@ def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     return 0 if history and not history.is_incomplete else 1
 
 
-def _sentence(removed: Removed) -> str:
+def _show(history: History) -> None:
+    with Lines() as lines:
+        for chain in history.removals:
+            for depth, each in enumerate(chain):
+                lines.print("  " * depth, *_sentence(each))
+        if history.stands_for:
+            lines.print(Value("id", history.id), " stands for these removed documents:")
+            for each in history.stands_for:
+                lines.print("  ", *_sentence(each))
+
+
+def _sentence(removed: Removed) -> list[str | Value]:
     same = removed.canonical_index == removed.index
     canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
     bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
-    place = f"{removed.index}/{removed.id}"
-    return f"{removed.at}  {place} was archived to be removed for {canonical}{bits}; it is in {removed.archive}"
+    return [
+        f"{removed.at}  ",
+        Value("document", f"{removed.index}/{removed.id}"),
+        " was archived to be removed for ",
+        Value("canonical", canonical),
+        f"{bits}; it is in {removed.archive}",
+    ]

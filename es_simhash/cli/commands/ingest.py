@@ -18,6 +18,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
+from es_simhash.cli.ingest_resumed import WrittenBefore
 from es_simhash.cli.ingest_run import IngestActions, IngestRun
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import INPUT_FILE, Target
@@ -183,8 +184,11 @@ def command(
     reader = Reader(files, format=format_, start=(start.file, start.line))
     with ExitStack() as stack:
         connection = stack.enter_context(connect(target, index))
+        before: WrittenBefore | None = None
         if saved:
-            saved.check_index(IndexIdentity.read(connection.client, index))
+            now = IndexIdentity.read(connection.client, index)
+            saved.check_index(now)
+            before = WrittenBefore(connection, index, now, saved, prefix=target.prefix)
         if start.is_finished:
             return _say_finished(index, start, checkpoint, as_json=as_json)
         tally = Tally(_open_report(stack, report, start, files))
@@ -197,7 +201,7 @@ def command(
         if start.lines:
             note(f"going on after {count(start.lines, 'line')}")
         end = None if limit is None else skip + limit
-        actions = IngestActions(islice(reader, skip, end), id_field, saved)
+        actions = IngestActions(islice(reader, skip, end), id_field, saved, before)
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             run.write(connection, index, arguments, tracker)

@@ -68,6 +68,7 @@ EXAMPLES = [
     show_default=True,
     help="Whether documents also hold the fingerprint as a number, which scripts need.",
 )
+@click.option("--derived-source", is_flag=True, help="For indices of OpenSearch with derived source, without a marker.")
 @options.scheme
 @options.prefix
 @options.as_json
@@ -84,6 +85,7 @@ def command(
     component_template: bool,
     console: bool,
     value: bool,
+    derived_source: bool,
     as_json: bool,
 ) -> None:
     """
@@ -100,6 +102,7 @@ def command(
         "text_field": text_fields,
         "max_distance": max_distance,
         "value": value,
+        "derived_source": derived_source,
     }
     if console:
         print_text(build_console_text(product, index=index, patterns=patterns, name=name, **arguments))

@@ -13,7 +13,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import verification
+from es_simhash.cli.grouping_options import resources, verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, visible
@@ -38,6 +38,7 @@ EXAMPLES = [
 )
 @verification
 @options.max_distance
+@resources
 @options.target
 @options.as_json
 def command(
@@ -47,6 +48,8 @@ def command(
     preset: str | None,
     verify: float | None,
     max_distance: int | None,
+    threads: int | None,
+    memory_bytes: int | None,
     target: Target,
     *,
     as_json: bool,
@@ -62,7 +65,15 @@ def command(
     with (
         connect(target, index) as connection,
         closing(
-            connection.simhash.pairs(index, against, preset=preset, verify=verify, max_distance=max_distance)
+            connection.simhash.pairs(
+                index,
+                against,
+                preset=preset,
+                verify=verify,
+                max_distance=max_distance,
+                threads=threads,
+                memory_bytes=memory_bytes,
+            )
         ) as pairs,
     ):
         columns = COLUMNS if preset is None and not verify else (*COLUMNS, "similarity")

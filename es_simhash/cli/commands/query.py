@@ -159,7 +159,8 @@ def command(
     }
     if document_id is not None and form is None and distance <= LOOKUP_BY_ID_DISTANCE and plans == 1:
         what = f"document {to_json(document_id)}, max_distance {distance}, terms lookup"
-        _print_search(what, build_query_of(document_id, index=index, **arguments), index, console, as_json)
+        body = build_query_of(document_id, index=index, **arguments)
+        _print_search(what, body, index, console=console, as_json=as_json)
         return
     if document_id is not None:
         with connect(target, index) as connection:
@@ -177,14 +178,22 @@ def command(
     else:
         estimates = explain_plan(distance, stats=IndexStats(documents=documents), limits=Limits(scripts=scripts))
         for each in estimates[:plans]:
-            body = build_query(fingerprint, plan=each.plan, **arguments)
-            if form is not None:
-                body = with_distances(body, field_kind(form), fingerprint, prefix=target.prefix)
-            what = f"fingerprint {to_hex(fingerprint)}, max_distance {distance}, {_describe(each)}"
-            _print_search(what, body, index, console, as_json)
+            what, body = _search(each, fingerprint, form, arguments)
+            _print_search(what, body, index, console=console, as_json=as_json)
 
 
-def _print_search(what: str, body: Any, index: str, console: bool, as_json: bool) -> None:  # noqa: FBT001
+def _search(
+    estimate: PlanEstimate, fingerprint: int, form: str | None, arguments: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Return what the search of a plan looks for, and the search; with a field of distances where *form* is one."""
+    body = build_query(fingerprint, plan=estimate.plan, **arguments)
+    if form is not None:
+        body = with_distances(body, field_kind(form), fingerprint, prefix=arguments["prefix"])
+    distance = arguments["max_distance"]
+    return f"fingerprint {to_hex(fingerprint)}, max_distance {distance}, {_describe(estimate)}", body
+
+
+def _print_search(what: str, body: Any, index: str, *, console: bool, as_json: bool) -> None:
     if console:
         print_text(f"# {what}\nGET {visible(index)}/_search\n{to_json(body, indent=2)}")
     else:

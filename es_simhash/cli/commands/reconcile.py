@@ -11,10 +11,10 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import grouping as grouping_option
+from es_simhash.cli.grouping_options import grouping as grouping_option, resources
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, error, print_failures, print_json, print_line, warn
+from es_simhash.cli.output import count, error, failures_as_json, print_failures, print_json, print_line, warn
 from es_simhash.cli.stopping import say_if_stopped
 
 EXAMPLES = [
@@ -35,12 +35,15 @@ EXAMPLES = [
     help="Change the recorded grouping to the one that the other options ask for. Run it again if it was stopped.",
 )
 @grouping_option
+@resources
 @options.target
 @options.as_json
 def command(
     index: str,
     since: str | None,
     grouping: dict[str, Any],
+    threads: int | None,
+    memory_bytes: int | None,
     target: Target,
     *,
     dry_run: bool,
@@ -55,10 +58,17 @@ def command(
     nothing.
     """
     with connect(target, index) as connection, say_if_stopped():
-        report = connection.simhash.reconcile(index, since=since, dry_run=dry_run, regroup=regroup, **grouping)
-    failures = list(map(str, report.failures))
+        report = connection.simhash.reconcile(
+            index,
+            since=since,
+            dry_run=dry_run,
+            regroup=regroup,
+            threads=threads,
+            memory_bytes=memory_bytes,
+            **grouping,
+        )
     if as_json:
-        print_json(asdict(report) | {"failures": failures})
+        print_json(asdict(report) | {"failures": failures_as_json(report.failures)})
     else:
         verb = "would be rewritten" if dry_run else "rewritten"
         print_line(
@@ -66,8 +76,9 @@ def command(
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
         )
     if report.unread:
-        warn(f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates")
-    print_failures(failures)
-    if not failures and not report.is_settled and not dry_run:
-        error("documents changed while they were grouped: run it again")
+        said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
+        warn(said, kind="unread", number=report.unread)
+    print_failures(report.failures)
+    if not report.failures and not report.is_settled and not dry_run:
+        error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
     return 0 if dry_run or report.is_settled else 1

@@ -13,7 +13,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_failures, print_json, print_line
+from es_simhash.cli.output import count, failures_as_json, print_failures, print_json, print_line
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 
@@ -42,14 +42,13 @@ def command(index: str, target: Target, *, groups_only: bool, yes: bool, as_json
         _confirm(index, what)
     with connect(target, index) as connection, say_if_stopped():
         removal = connection.simhash.remove(index, groups_only=groups_only)
-    failures = list(map(str, removal.failures))
     if as_json:
-        print_json(asdict(removal) | {"failures": failures})
+        print_json(asdict(removal) | {"failures": failures_as_json(removal.failures)})
     else:
         where = f", and from the mapping of {', '.join(removal.indices)}" if removal.indices else ""
         print_line(f"removed {what} from {count(removal.documents, 'document')}{where}")
-    print_failures(failures)
-    return 1 if failures else 0
+    print_failures(removal.failures)
+    return 1 if removal.failures else 0
 
 
 def _confirm(index: str, what: str) -> None:

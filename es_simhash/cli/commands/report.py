@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +22,7 @@ EXAMPLES = [
     "es-simhash report news --out report.html",
     "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
     "es-simhash report news --language zh --out report.html",
+    'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --out report.html',
 ]
 
 
@@ -35,6 +37,7 @@ EXAMPLES = [
     metavar="FIELD",
     help="Field whose text is shown. Default: the fields that the index records.",
 )
+@options.counted_filter
 @click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the page.")
 @options.sample(1_000)
 @options.target
@@ -45,6 +48,7 @@ def command(
     time_field: str | None,
     source_field: str | None,
     text_field: str | None,
+    filter_query: Any,
     language: str,
     sample: int,
     seed: int,
@@ -64,7 +68,13 @@ def command(
     require_drawing()
     with connect(target, index) as connection:
         report = connection.simhash.report(
-            index, time_field=time_field, source_field=source_field, text_field=text_field, sample=sample, seed=seed
+            index,
+            time_field=time_field,
+            source_field=source_field,
+            text_field=text_field,
+            filter=filter_query,
+            sample=sample,
+            seed=seed,
         )
     # A page that is not whole must not look like one.
     path = Path(out)

@@ -16,7 +16,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, print_json, print_line
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
@@ -79,7 +79,8 @@ def command(
             print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
     unsettled = [names for names, done in regrouped if done.failures or not done.is_settled]
     for names in unsettled:
-        error(f"the groups of {', '.join(names)} are not right yet: run es-simhash reconcile {','.join(names)}")
+        said = f"the groups of {', '.join(names)} are not right yet: run es-simhash reconcile {','.join(names)}"
+        error(said, kind="unsettled", indices=list(names))
     cut = [path for path in archives if check_archive(path, allow_cut=True).lacks_lines]
     return 1 if counts.wrong or unsettled or cut else 0
 
@@ -93,7 +94,7 @@ def _first_index(archive: str) -> str:
 
 
 def _plain(names: tuple[str, ...], done: Reconciled) -> dict[str, Any]:
-    return {"indices": list(names), **asdict(done), "failures": [each.to_dict() for each in done.failures]}
+    return {"indices": list(names), **asdict(done), "failures": failures_as_json(done.failures)}
 
 
 class _Counts:
@@ -114,7 +115,11 @@ class _Counts:
         if not record.is_done:
             self.wrong += 1
             if self.wrong <= SHOWN_FAILURES:
-                error(f"{record.index}/{record.id}: {record.action}: {record.reason}")
+                [fields] = failures_as_json([record])
+                error(
+                    f"{record.index}/{record.id}: {record.action}: {record.reason}",
+                    **fields | {"kind": record.kind or record.action},
+                )
 
     def sentence(self) -> str:
         """Return the counts in words."""

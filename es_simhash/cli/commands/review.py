@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from es_simhash.cli import options
+from es_simhash.cli.lines import Lines
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.output import note, print_json, print_line
 from es_simhash.removal.files import write_whole
@@ -51,8 +52,9 @@ def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
     if as_json:
         print_json(review.to_dict())
     elif html is None:
-        for line in review.text(limit=limit):
-            print_line(line)
+        with Lines() as lines:
+            for line in review.text(limit=limit):
+                lines.print(line)
         if (rest := review.summary.total.removals - limit) > 0:
             note(f"{rest:,} more removals: raise --limit, or write a page with --html FILE")
     return 0

@@ -13,7 +13,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.tables import print_table
 from es_simhash.dashboards.rows import size_rows
 from es_simhash.quality.stats import utc_text
@@ -36,13 +36,7 @@ EXAMPLES = [
 @options.time_field
 @options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
-@click.option(
-    "--filter",
-    "filter_query",
-    type=options.JSON,
-    metavar="JSON",
-    help='Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.',
-)
+@options.counted_filter
 @options.target
 @options.as_json
 def command(
@@ -58,8 +52,8 @@ def command(
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
-    Every number is exact, because the server counts all documents. The time grows with the number of groups that have
-    duplicates: two searches for every 10,000. Writes nothing.
+    Every number is exact, because the server counts all documents. The time grows with the number of documents: about
+    two searches for every 10,000 groups. Writes nothing.
     """
     with connect(target, index) as connection:
         stats = connection.simhash.stats(
@@ -81,7 +75,14 @@ def _show(stats: Stats) -> None:
         ("documents of the largest group", stats.largest, ""),
         ("groups without their canonical", stats.groups.without_canonical, ""),
     ]
+    if several := stats.groups.several_canonicals:
+        rows.append(("groups with several canonicals", several, ""))
     print_table(["", "#number", "#share"], [(name, f"{number:,}", share) for name, number, share in rows])
+    if several:
+        note(
+            f"{count(several, 'name')} of a group stand for several groups, because several indices have a document "
+            "of that id; each name counts as one group: count each index by itself"
+        )
     if stats.groups.number:
         largest = [(each.id, f"{each.documents:,}", _cut(each.text or "")) for each in stats.groups.largest]
         shown = 3 if any(each.text for each in stats.groups.largest) else 2

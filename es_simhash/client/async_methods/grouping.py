@@ -212,6 +212,8 @@ class AsyncGroupingMethods(AsyncBase):
         within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
         regroup: bool = False,
+        threads: int | None = None,
+        memory_bytes: int | None = None,
         progress: OnProgress | None = None,
     ) -> Reconciled:
         """
@@ -234,6 +236,11 @@ class AsyncGroupingMethods(AsyncBase):
                 Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
                 until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
                 again if it was stopped.
+            threads:
+                How many threads search for pairs; by default one for each core.
+            memory_bytes:
+                How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
+                some 100 bytes each, comes on top.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -243,12 +250,23 @@ class AsyncGroupingMethods(AsyncBase):
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.flows.grouping.reconcile import check_moment, reconcile
+        from es_simhash.index.grouping.resources import Resources
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
+        resources = Resources(threads=threads, memory_bytes=memory_bytes)
         return await self._run(
-            reconcile(self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup), progress
+            reconcile(
+                self._context,
+                index,
+                request,
+                since=moment,
+                dry_run=dry_run,
+                regroup=regroup,
+                resources=resources,
+            ),
+            progress,
         )
 
     def groups(
@@ -304,12 +322,14 @@ class AsyncGroupingMethods(AsyncBase):
         preset: str | Preset | None = None,
         verify: Verified | None = None,
         max_distance: int | None = None,
+        threads: int | None = None,
+        memory_bytes: int | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Pair, None]:
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
 
-        All fingerprints are read first; they take some 60 bytes a document. Copies of one text make as many pairs as
+        All fingerprints are read first; they take some 100 bytes a document. Copies of one text make as many pairs as
         there are pairs of them.
 
         Args:
@@ -325,6 +345,8 @@ class AsyncGroupingMethods(AsyncBase):
                 that are near another are read first. By default texts are not compared.
             max_distance:
                 Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            threads, memory_bytes:
+                As for :meth:`reconcile`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -333,7 +355,9 @@ class AsyncGroupingMethods(AsyncBase):
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.flows.grouping.pairs import pairs
+        from es_simhash.index.grouping.resources import Resources
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
-        return self._stream(pairs(self._context, index, against, request), progress)
+        resources = Resources(threads=threads, memory_bytes=memory_bytes)
+        return self._stream(pairs(self._context, index, against, request, resources), progress)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
+    from es_simhash.quality.size import Size
+    from es_simhash.quality.sizing import Product
     from es_simhash.quality.stats import Stats
     from es_simhash.report.data import IndexReport
 
@@ -34,8 +37,8 @@ class AsyncReportMethods(AsyncBase):
         """
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
 
-        Every number is exact: the server counts all documents. Cost: one search, two for every 10,000 groups with
-        duplicates, three for a time field, and one for every 10,000 sources.
+        Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
+        duplicates, three for a time field, and about one for every 10,000 sources.
 
         Args:
             index:
@@ -59,6 +62,55 @@ class AsyncReportMethods(AsyncBase):
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
         return await self._run(read_stats(self._context, index, options))
 
+    async def size(
+        self,
+        index: Index,
+        *,
+        documents: int | None = None,
+        max_distance: int = DEFAULT_MAX_DISTANCE,
+        product: Product | None = None,
+        shards: int | None = None,
+        replicas: int | None = None,
+        scripts: bool = True,
+    ) -> Size:
+        """
+        Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
+
+        Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
+        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream; it need not have our fields.
+            documents:
+                How many documents it will have; by default as many as it has.
+            max_distance:
+                Largest distance of a lookup in bits, inclusive, 0 to 64.
+            product:
+                ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
+            shards:
+                How many primary shards it will have; by default as many as it has.
+            replicas:
+                How many copies of each it will have; by default as many as it has.
+            scripts:
+                Whether the server may run a script to compare fingerprints.
+
+        Raises:
+            InvalidInputError: If there is no such index.
+            IncompleteSearchError: If some documents could not be counted.
+        """
+        from es_simhash.flows.upkeep.size import SizeOptions, read_size
+
+        options = SizeOptions(
+            documents=documents,
+            max_distance=max_distance,
+            product=product,
+            shards=shards,
+            replicas=replicas,
+            scripts=scripts,
+        )
+        return await self._run(read_size(self._context, index, options))
+
     async def report(
         self,
         index: Index,
@@ -66,6 +118,7 @@ class AsyncReportMethods(AsyncBase):
         time_field: str | None = None,
         source_field: str | None = None,
         text_field: str | None = None,
+        filter: Filter = None,
         sample: int = 1_000,
         seed: int = 0,
     ) -> IndexReport:
@@ -84,6 +137,9 @@ class AsyncReportMethods(AsyncBase):
                 Keyword field that says where a document comes from.
             text_field:
                 Field whose text is shown; by default those that the index records.
+            filter:
+                A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
+                the presets. The health is that of all fingerprints.
             sample:
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
                 200 others.
@@ -99,6 +155,11 @@ class AsyncReportMethods(AsyncBase):
         from es_simhash.flows.upkeep.report import ReportOptions, read_report
 
         options = ReportOptions(
-            time_field=time_field, source_field=source_field, text_field=text_field, sample=sample, seed=seed
+            time_field=time_field,
+            source_field=source_field,
+            text_field=text_field,
+            filter=filter,
+            sample=sample,
+            seed=seed,
         )
         return await self._run(read_report(self._context, index, options, version=__version__))

@@ -18,6 +18,7 @@ from es_simhash.index.meta import IndexSettings
 
 if TYPE_CHECKING:
     from es_simhash.flows.upkeep.check import IndexCheck
+    from es_simhash.flows.upkeep.install_pipeline import InstalledPipeline, UseAs
     from es_simhash.flows.upkeep.progress import BackfillProgress
     from es_simhash.flows.upkeep.remove import Removal
     from es_simhash.quality.explain_texts import Explanation
@@ -89,6 +90,31 @@ class UpkeepMethods(SyncBase):
         from es_simhash.flows.upkeep.manage import put_mapping
 
         return self._run(put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
+
+    def put_pipeline(self, index: Index, *, name: str | None = None, use_as: UseAs | None = None) -> InstalledPipeline:
+        """
+        Store an ingest pipeline that computes the fingerprints of what is written to *index*, by any program.
+
+        The server first computes fingerprints of probe texts; nothing is stored unless all bits are those of Python.
+        An index that a rollover creates has the pipeline if its template sets ``index.default_pipeline``.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream. It records its scheme and its text field.
+            name:
+                Name of the pipeline; by default the prefix, with ``-fingerprints`` behind it.
+            use_as:
+                ``"final"``: every document passes it, after all other pipelines, so it reads the text that is stored;
+                ``"default"``: documents that name no other pipeline pass it. By default it is only stored.
+
+        Raises:
+            SchemeError: If a pipeline cannot compute the scheme of the index.
+            InvalidInputError: If the index records no text field, or another argument cannot be used.
+            PipelineError: If the server does not run the script, makes other bits, or an index has another pipeline.
+        """
+        from es_simhash.flows.upkeep.install_pipeline import put_pipeline
+
+        return self._run(put_pipeline(self._context, index, name, use_as))
 
     def check(self, index: Index) -> list[IndexCheck]:
         """

@@ -173,7 +173,7 @@ class _Names:
         self._options = options
         self._is_duplicate = {"exists": {"field": fields.duplicate_of}}
         clauses = check_filter(options.filter) or [self._is_duplicate]
-        self._reader = BucketReader(index, clauses, fields.group, page=BUCKETS)
+        self._reader = BucketReader(index, clauses, fields.group, page=BUCKETS, has_ranges=True)
 
     def read(self) -> Flow[list[tuple[str, int]]]:
         """Return some more; empty after the last one."""

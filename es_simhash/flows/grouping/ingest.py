@@ -30,7 +30,7 @@ from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.shards import check_shards
-from es_simhash.index.faults import find_source_faults, refuse_updates
+from es_simhash.index.faults import find_source_faults, refuse_hidden_groups, refuse_updates
 from es_simhash.index.grouping.decide import Decider, OnDuplicate
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
@@ -88,10 +88,11 @@ def _make_grouper(
 ) -> Flow[_Grouper]:
     """Return what groups the documents of *source*, which then reads what they are compared by."""
     mappings = target.resolved.mappings
-    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
-    grouping = yield from settle_grouping(context, target.resolved, request)
+    refuse_hidden_groups(mappings, prefix=context.prefix)
     if policy not in ("tag", "skip"):
         refuse_updates(mappings)  # what is replaced is updated
+    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
+    grouping = yield from settle_grouping(context, target.resolved, request)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     own_fields = {name: own.text_fields for name, own in target.resolved.each.items()}
     lookup = ExistingLookup(

@@ -15,6 +15,7 @@ from es_simhash.flows.grouping.read import read_all
 from es_simhash.flows.grouping.texts import read_texts
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.resolve import read_index_settings, read_settings_by_index
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.meta import require_text_fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
@@ -75,12 +76,14 @@ class Pair:
         }
 
 
-def pairs(context: Context, index: Index, against: Index | None, request: GroupingRequest) -> Flow[None]:
+def pairs(
+    context: Context, index: Index, against: Index | None, request: GroupingRequest, resources: Resources
+) -> Flow[None]:
     """
     Emit a :class:`Pair` for every two near-duplicates in *index*, or for one in *index* and one in *against*.
 
     A document that both names reach makes no pair with itself. By default texts are not compared; where they are, a
-    document whose text cannot be read makes no pair. Memory: about 60 bytes for each document, and where texts are
+    document whose text cannot be read makes no pair. Memory: about 100 bytes for each document, and where texts are
     compared the shingles of those that have a candidate, in a temporary file beyond 256 MiB.
 
     Args:
@@ -92,6 +95,8 @@ def pairs(context: Context, index: Index, against: Index | None, request: Groupi
             Another; ``None`` for pairs within *index*.
         request:
             The limits: max_distance, preset and verify count.
+        resources:
+            What the search may use.
     """
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
@@ -102,7 +107,7 @@ def pairs(context: Context, index: Index, against: Index | None, request: Groupi
     request.check_scheme(settings)
     recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
     limits = request.put_on(Grouping(max_distance=recorded))
-    table = Table(context.prefix)
+    table = Table(context.prefix, resources=resources)
     yield from read_all(context, index, table)
     sides = None
     if against is not None:

@@ -8,8 +8,9 @@ something else are rewritten, each only if it is as it was when it was judged.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
@@ -25,6 +26,7 @@ from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import Fields, group_fields
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
 from es_simhash.index.operations import Failure
@@ -38,6 +40,7 @@ __all__ = ["Reconciled", "check_moment", "read_groups", "reconcile"]
 BATCH = 500
 # A round is needed again only where documents changed while they were judged.
 ROUNDS = 10
+_USUAL = Resources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ def read_groups(
     grouping: Grouping,
     *,
     changed: Mapping[str, Any] | None = None,
+    resources: Resources = _USUAL,
 ) -> Flow[tuple[Table, Groups]]:
     """
     Return the documents of *index*, or those that changes of some may have touched, and their groups.
@@ -122,12 +126,15 @@ def read_groups(
             How they are grouped.
         changed:
             A query for the documents that were changed; ``None`` for all documents.
+        resources:
+            What the search for pairs may use; pairs that memory does not hold are in a temporary file.
     """
     from es_simhash.index.grouping.table import Table  # noqa: PLC0415 -- loads numpy
 
     text_fields = {name: own.text_fields for name, own in resolved.each.items()}
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
-    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
+    resources = replace(resources, spill=TemporaryFile)
+    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
     yield from refresh(index)
     if changed is None:
         yield from read_all(context, index, table)
@@ -151,6 +158,7 @@ def reconcile(
     ids: Collection[str] | None = None,
     dry_run: bool = False,
     regroup: bool = False,
+    resources: Resources = _USUAL,
     batch: int = BATCH,
 ) -> Flow[Reconciled]:
     """
@@ -187,7 +195,9 @@ def reconcile(
 
     with noting(lambda: f"{rewritten():,} documents were rewritten"):
         for _ in range(ROUNDS):
-            table, groups = yield from read_groups(context, index, resolved, grouping, changed=query)
+            table, groups = yield from read_groups(
+                context, index, resolved, grouping, changed=query, resources=resources
+            )
             wrong = yield Compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
             if dry_run:

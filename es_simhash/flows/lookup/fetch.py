@@ -67,16 +67,10 @@ def fetch_hits(
     done, copies = 0, 1
     while done < len(wanted):
         part = wanted[done : done + page]
-        ids = list(dict.fromkeys(key.id for key in part))
-        names = list(dict.fromkeys(key.index for key in part))
         # One id may stand in several of the indices, and in several shards of one.
-        size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
-        query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
-        body: dict[str, Any] = {"size": size, "query": query}
-        if versions:
-            body["seq_no_primary_term"] = True
-        if docvalue_fields:
-            body["docvalue_fields"] = list(docvalue_fields)
+        documents = len({key.id for key in part}) * len({key.index for key in part})
+        size = copies * max(len(part), min(documents, 2 * page))
+        body = _body(part, size, docvalue_fields, versions=versions)
         try:
             answer = yield from _search(index, body, text_fields)
         except Exception as error:
@@ -95,6 +89,19 @@ def fetch_hits(
         gaps = find_gaps(answer)
         unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
     return unanswered
+
+
+def _body(wanted: Sequence[Key], size: int, docvalue_fields: Sequence[Any], *, versions: bool) -> dict[str, Any]:
+    """Return the body of a search for the documents *wanted*, with at most *size* hits."""
+    ids = list(dict.fromkeys(key.id for key in wanted))
+    names = list(dict.fromkeys(key.index for key in wanted))
+    query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
+    body: dict[str, Any] = {"size": size, "query": query}
+    if versions:
+        body["seq_no_primary_term"] = True
+    if docvalue_fields:
+        body["docvalue_fields"] = list(docvalue_fields)
+    return body
 
 
 def _search(index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> Flow[dict[str, Any]]:

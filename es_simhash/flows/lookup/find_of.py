@@ -145,6 +145,33 @@ def _find_at_once(
 ) -> Flow[NearDups | None]:
     """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
     max_distance = effective_distance(settings, options)
+    hits = yield from _search_by_id(context, index, id, settings, options)
+    if hits is None:
+        return None
+    copies = [hit for hit in hits if hit["_id"] == id]
+    itself = meant_hits(copies, options.routing)
+    # The filter does not apply to copies that are not meant: the search found them by their id.
+    if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
+        return None
+    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+    others = [hit for hit in hits if hit["_id"] != id]
+    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
+    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
+    return NearDups(
+        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+    )
+
+
+def _search_by_id(
+    context: Context, index: Index, id: str, settings: IndexSettings, options: Options
+) -> Flow[Hits | None]:
+    """
+    Return the document *id* and the candidates for it, by one search that names the document.
+
+    ``None`` if one search cannot answer: the distance is too large, the server refuses, shards do not answer, there
+    are more hits than a page holds, or a hit has no fingerprint.
+    """
+    max_distance = effective_distance(settings, options)
     is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
     if max_distance > LOOKUP_BY_ID_DISTANCE or not is_plain or options.plan is not None:
         return None
@@ -168,22 +195,11 @@ def _find_at_once(
         if status_of(error) not in (400, 404, 500):
             raise
         return None
-    hits = answer["hits"]["hits"]
+    hits: Hits = answer["hits"]["hits"]
     name = Fields(context.prefix).fingerprint
     if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(held_fingerprints(hit, name) for hit in hits):
         return None
-    copies = [hit for hit in hits if hit["_id"] == id]
-    itself = meant_hits(copies, options.routing)
-    # The filter does not apply to copies that are not meant: the search found them by their id.
-    if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
-        return None
-    fingerprint = _fingerprint_of(itself, id, index, name)
-    others = [hit for hit in hits if hit["_id"] != id]
-    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
-    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
-    return NearDups(
-        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
-    )
+    return hits
 
 
 def _has_all_terms(hit: Mapping[str, Any]) -> bool:

@@ -40,6 +40,7 @@ from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
+from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.keys import Key
@@ -53,12 +54,10 @@ from es_simhash.removal.records import Archived, PlannedRemoval
 
 __all__ = ["apply_removal"]
 
-BATCH = 200
-
 Items = Mapping[Key, Mapping[str, Any]]
 
 
-def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
+def apply_removal(path: FilePath, archive: FilePath, *, sizes: RemovalSizes = SIZES) -> Flow[Counter[str]]:
     """
     Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
 
@@ -81,10 +80,10 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
         refuse_updates({name: each.get("mappings") or {} for name, each in answer.items()})
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
         if standing:
-            yield from _check_guards(plan, writer, standing)
+            yield from _check_guards(plan, writer, standing, sizes)
         removals = plan.removals()
         done = 0
-        while lines := (yield Compute(_take, (removals,))):
+        while lines := (yield Compute(_take, (removals, sizes.removed))):
             for record in (yield from _Batch(plan, writer).carry_out(lines)):
                 kinds.update([record.kind] if record.kind else [])
                 yield Emit(record)
@@ -95,14 +94,14 @@ def apply_removal(path: FilePath, archive: FilePath) -> Flow[Counter[str]]:
     return kinds
 
 
-def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
-    return list(islice(removals, BATCH))
+def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]:
+    return list(islice(removals, most))
 
 
-def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str]) -> Flow[None]:
+def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str], sizes: RemovalSizes) -> Flow[None]:
     """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
     guards = plan.header.guards
-    done, done_by_value = yield from _count_done(plan, writer)
+    done, done_by_value = yield from _count_done(plan, writer, sizes)
     by_value = Counter({value: share.removals for value, share in guards.values.items()}) - done_by_value
     yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
     present = yield from count_shares(names, guards, by_value)
@@ -110,7 +109,7 @@ def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str]) -> Fl
     refuse_excess(present.find_excess(len(plan) - done), f"{advice}that plan with an archive of its own")
 
 
-def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[str]]]:
+def _count_done(plan: Plan, writer: ArchiveWriter, sizes: RemovalSizes) -> Flow[tuple[int, Counter[str]]]:
     """
     Return how many lines an earlier run has carried out, and how many of these have each protected value.
 
@@ -120,7 +119,7 @@ def _count_done(plan: Plan, writer: ArchiveWriter) -> Flow[tuple[int, Counter[st
     if not len(writer):
         return done, by_value
     removals = plan.removals()
-    while lines := (yield Compute(_take, (removals,))):
+    while lines := (yield Compute(_take, (removals, sizes.removed))):
         lines = [each for each in lines if writer.holds(each.document.key)]
         items = yield from read_documents([each.document.key for each in lines])
         for each in lines:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from es_simhash.arguments import check_choice, check_output
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
@@ -114,9 +114,10 @@ def delete_duplicates(context: Context, index: Index, options: PlanOptions, arch
 
     The plan is a file beside the archive. It is deleted when nothing is left that it could do. Where there is one, an
     earlier run was ended or killed, or something was refused: that plan is applied, whatever the arguments are now.
+    Where there is only the archive, an earlier run has done all of its plan; with no duplicates left, this one is done.
 
     Raises:
-        InvalidInputError: If the archive is that of something else.
+        InvalidInputError: If the archive is that of something else, or of an earlier removal, and there are duplicates.
         GuardRailError: If a larger share would be removed than is allowed.
     """
     path = plan_path(check_output("archive", archive))
@@ -127,12 +128,23 @@ def delete_duplicates(context: Context, index: Index, options: PlanOptions, arch
         if not plan.header.index_uuids.keys() <= resolved.mappings.keys():
             raise InvalidInputError(f"{path} is the plan of an earlier run for another index: give another archive")
     elif is_there:
-        raise InvalidInputError(f"{archive} exists: give each removal an archive of its own")
+        if (yield from _count_duplicates(context, index, options)):
+            raise InvalidInputError(
+                f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"
+            )
+        return
     else:
         yield from plan_removal(context, index, path, options)
     kinds = yield from apply_removal(path, archive)
     if not kinds.keys() & AGAIN:
         yield Compute(path.unlink)
+
+
+def _count_duplicates(context: Context, index: Index, options: PlanOptions) -> Flow[int]:
+    """Return how many documents a plan made now would remove."""
+    with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
+        plan = yield from plan_removal(context, index, Path(folder) / "plan", replace(options, max_share=1.0))
+        return plan.count
 
 
 def _look(archive: Path, plan: Path) -> tuple[bool, bool]:

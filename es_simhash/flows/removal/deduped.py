@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.removal.judge import KeptKind
-from es_simhash.removal.records import PlannedRemoval
+from es_simhash.removal.records import PlannedRemoval, add_detail
 
 __all__ = ["AGAIN", "Deduped", "DedupedAction", "DedupedKind", "RemovalPlan"]
 
@@ -81,9 +81,7 @@ class Deduped:
     @property
     def reason(self) -> str | None:
         """Why it was kept or restored, as a sentence for people; else ``None``."""
-        if self.kind is None:
-            return None
-        return f"{_SENTENCES[self.kind]}{': ' if self.detail else ''}{self.detail}"
+        return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain JSON values."""

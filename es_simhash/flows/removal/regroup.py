@@ -16,9 +16,6 @@ from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
 __all__ = ["OnRegrouped", "Regroup"]
 
-FEW = 1_000
-"""Up to so many restored documents, only the groups that these may have changed are judged."""
-
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """
 What is called with the names of indices that were grouped together, and what was done there.
@@ -28,10 +25,17 @@ What is called with the names of indices that were grouped together, and what wa
 class Regroup:
     """
     Collects the indices to regroup: those of restored documents, and all that are grouped together with them.
+
+    Args:
+        context:
+            What the client object knows.
+        few:
+            Up to so many restored documents, only the groups that these may have changed are judged.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, few: int) -> None:
         self._context = context
+        self._few = few
         self._groupings: dict[str, Grouping] = {}
         self._same: dict[str, str] = {}
         # Ids of what was restored, by name; no more than are needed to see that they are many.
@@ -41,7 +45,7 @@ class Regroup:
         """Note where a document is, and where its canonical was."""
         self.join([target, canonical])
         ids = self._ids.setdefault(target.name, set())
-        if len(ids) <= FEW:
+        if len(ids) <= self._few:
             ids.add(id_)
 
     def join(self, targets: Iterable[Target]) -> None:
@@ -72,7 +76,7 @@ class Regroup:
         """Make the groups right; what could not be written is reported, or else a warning."""
         for names in self._scopes().values():
             ids = set().union(*(self._ids.get(name, ()) for name in names))
-            few = ids if len(ids) <= FEW else None
+            few = ids if len(ids) <= self._few else None
             done = yield from reconcile(self._context, names, GroupingRequest(), ids=few)
             if report is not None:
                 report(tuple(names), done)

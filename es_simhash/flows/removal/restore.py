@@ -21,6 +21,7 @@ from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
 from es_simhash.flows.removal.restore_targets import Target, find_target
 from es_simhash.flows.removal.restored import Restored
+from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT
 from es_simhash.flows.transfer.pages import Hits, read_each
@@ -39,9 +40,6 @@ __all__ = ["restore"]
 # Index, routing value and source of a document that is there.
 Present: TypeAlias = tuple[str, str | None, str]
 
-BATCH = 500
-BATCH_CHARACTERS = 8_000_000
-
 
 def restore(
     context: Context,
@@ -50,6 +48,7 @@ def restore(
     index: str | None = None,
     dry_run: bool = False,
     on_regrouped: OnRegrouped | None = None,
+    sizes: RemovalSizes = SIZES,
 ) -> Flow[None]:
     """
     Emit a :class:`Restored` for each line of *archives*, after it was put back; in a dry run, instead.
@@ -70,9 +69,9 @@ def restore(
     files = [check_input("archive", each) for each in archives]
     lines: Iterator[Archived] = yield Compute(_open, (files,))
     targets = _Targets(context, index)
-    regroup = Regroup(context)
+    regroup = Regroup(context, few=sizes.few)
     done = 0
-    while batch := (yield Compute(_take, (lines,))):
+    while batch := (yield Compute(_take, (lines, sizes))):
         work = _Batch(context, dry_run=dry_run)
         for line in batch:
             work.add(line, (yield from targets.find(line.index)))
@@ -98,14 +97,14 @@ def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
     return (line for path in archives for line in read_archive(path, allow_cut=True))
 
 
-def _take(lines: Iterator[Archived]) -> list[Archived]:
+def _take(lines: Iterator[Archived], sizes: RemovalSizes) -> list[Archived]:
     """Return the next lines: some hundred, or fewer long ones."""
     batch: list[Archived] = []
     size = 0
     for line in lines:
         batch.append(line)
         size += len(line.source)
-        if len(batch) == BATCH or size >= BATCH_CHARACTERS:
+        if len(batch) == sizes.restored or size >= sizes.characters:
             break
     return batch
 
@@ -296,4 +295,4 @@ def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Fl
 
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
-    check_whole((yield from read_each(name, body, add, page=BATCH)))
+    check_whole((yield from read_each(name, body, add, page=len(ids))))

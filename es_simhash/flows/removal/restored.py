@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.removal.records import Archived
+from es_simhash.removal.records import Archived, add_detail
 
 __all__ = ["Restored", "RestoredAction", "RestoredKind"]
 
@@ -76,9 +76,7 @@ class Restored:
         """Why the document is not as the archive has it, as a sentence for people; else ``None``."""
         if self.action == "differs" and self.kind is None:
             return "another version of it is there, which was not changed"
-        if self.kind is None:
-            return None
-        return f"{_SENTENCES[self.kind]}{': ' if self.detail else ''}{self.detail}"
+        return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain JSON values."""

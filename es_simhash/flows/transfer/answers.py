@@ -19,6 +19,7 @@ __all__ = [
     "check_whole",
     "find_gaps",
     "is_shard_missing",
+    "is_slice_refused",
     "is_source_refused",
     "is_window_refused",
     "refusal_text",
@@ -36,6 +37,8 @@ _REFUSED = (400, 503)
 # Of a point in time; of a search, Elasticsearch by the first failure, and OpenSearch by naming no failure at all.
 _NO_COPY = "no_shard_available_action_exception"
 _MISSING_SHARDS = ("missing shards", _NO_COPY, "'failed_shards': []")
+# OpenSearch: an index without any mapping does not know the field by which documents are shared out to slices.
+_NO_SLICE = "field _id not found"
 _WINDOW = ("max_result_window", "Result window is too large")
 
 
@@ -166,6 +169,13 @@ def is_shard_missing(refusal: BaseException) -> bool:
     Return whether the server refused a request because a shard has no active copy.
     """
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
+
+
+def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
+    """
+    Return whether an index behind the name cannot be read in slices, by the first *answer* to a slice.
+    """
+    return _NO_SLICE in refusal_text(answer if isinstance(answer, BaseException) else find_gaps(answer))
 
 
 def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:

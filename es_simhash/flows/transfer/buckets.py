@@ -1,7 +1,9 @@
 """
 Reads all buckets of a field: the documents of each of its values, however many values there are.
 
-A composite aggregation returns them page by page, in the order of the values. The caller handles the buckets.
+A composite aggregation returns them page by page, in the order of the values. Each page looks at all documents that the
+search matches, so that many pages would cost pages times documents. After a few pages the values that are left are
+therefore cut into ranges, and a page is searched for in one range only. The caller handles the buckets.
 """
 
 from __future__ import annotations
@@ -14,12 +16,16 @@ from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.answers import check_whole, find_gaps, refusal_text
 from es_simhash.flows.transfer.retry import ask
+from es_simhash.flows.transfer.value_ranges import cut_values, is_expensive
 
 __all__ = ["BucketReader", "aggregate", "has_too_many"]
 
 # What servers say of a page that is larger than search.max_buckets, or than index.max_terms_count.
 _TOO_MANY = ("too_many_buckets", "too many buckets", "max_terms_count")
 _SMALLEST_PAGE = 100
+
+CUT_AFTER = 4
+"""Full pages of one range after which the rest of it is cut; fewer cost less than the search that cuts."""
 
 
 def aggregate(index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]) -> Flow[dict[str, Any]]:
@@ -52,6 +58,9 @@ class BucketReader:
     """
     Reads the buckets of one field. A server that allows only smaller pages gets smaller ones.
 
+    The work of the server grows with the number of documents where values can be cut into ranges, else with that number
+    times the number of pages.
+
     Attributes:
         index:
             What to search.
@@ -65,6 +74,9 @@ class BucketReader:
             Aggregations of each bucket.
         has_missing:
             Whether the documents without a value are a bucket too, whose key is ``None``.
+        has_ranges:
+            Whether the values can be cut into ranges: the field is a keyword without a normalizer in every index. Only
+            then is the order of its buckets that of Python's strings.
     """
 
     index: Index
@@ -73,28 +85,74 @@ class BucketReader:
     page: int
     aggs: Mapping[str, Any] | None = None
     has_missing: bool = False
-    _after: Mapping[str, Any] | None = None
+    has_ranges: bool = False
+    _after: Any = None
+    _has_begun: bool = False
     _is_done: bool = False
+    # Last values of the ranges that are left but for the last, the next one at the end.
+    _ends: tuple[str, ...] = ()
+    _is_cut: bool = False
+    _full_pages: int = 0
 
     def read(self) -> Flow[list[tuple[Any, dict[str, Any]]]]:
         """Return some more values, each with its bucket; empty after the last one."""
-        if self._is_done:
-            return []
-        found = yield from self._send()
-        buckets = found["buckets"]
-        self._after = found.get("after_key")
-        self._is_done = self._after is None or len(buckets) < self.page
-        return [(bucket["key"]["value"], bucket) for bucket in buckets]
+        while not self._is_done:
+            if self.has_ranges and self._full_pages >= CUT_AFTER and self._after is not None:
+                yield from self._cut()
+            found = yield from self._send()
+            if page := self._take(found["buckets"]):
+                return [(bucket["key"]["value"], bucket) for bucket in page]
+        return []
+
+    def _take(self, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of *buckets* that are in the present range, and go on behind them."""
+        if self._ends:
+            # A document with several values also has buckets outside the range; those need not be whole.
+            buckets = [bucket for bucket in buckets if bucket["key"]["value"] <= self._ends[-1]]
+        if len(buckets) == self.page:
+            self._after = buckets[-1]["key"]["value"]
+            self._full_pages += 1
+        elif self._ends:
+            *ends, self._after = self._ends
+            self._ends, self._full_pages = tuple(ends), 0
+        else:
+            self._is_done = True
+        self._has_begun = True
+        return buckets
+
+    def _cut(self) -> Flow[None]:
+        """Cut the rest of the present range into ranges of about two pages."""
+        self._full_pages = 0
+        try:
+            ends = yield from cut_values(self.index, self._rest(), self.field, part=2 * self.page)
+        except Exception as error:
+            if not is_expensive(error):
+                raise
+            self.has_ranges = False
+            return
+        # A document with several values was also drawn for those outside the range.
+        inside = [each for each in ends if self._after < each and not (self._ends and each >= self._ends[-1])]
+        self._ends += tuple(reversed(inside))
+        self._is_cut = True
+
+    def _rest(self) -> list[Mapping[str, Any]]:
+        """Return the queries that the documents in the rest of the present range match."""
+        end = {"lte": self._ends[-1]} if self._ends else {}
+        # The range must lead the search. Where fewer documents match the other queries, OpenSearch would look at all of
+        # those, for every range; with two negations it does not know how few they are.
+        others = {"bool": {"must_not": [{"bool": {"filter": list(self.clauses)}}]}}
+        return [{"range": {self.field: {"gt": self._after, **end}}}, {"bool": {"must_not": [others]}}]
 
     def _send(self) -> Flow[dict[str, Any]]:
         terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
+        clauses = self._rest() if self._is_cut else self.clauses
         while True:
             composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": self.page}
-            if self._after is not None:
-                composite["after"] = self._after
+            if self._has_begun:
+                composite["after"] = {"value": self._after}
             every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
             try:
-                found = yield from aggregate(self.index, self.clauses, {"every": every})
+                found = yield from aggregate(self.index, clauses, {"every": every})
             except Exception as error:
                 if not self._takes_smaller(error):
                     raise

@@ -90,12 +90,18 @@ class Cursor:
         self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1), is_ordered: bool = True
     ) -> None:
         number, slices = part
+        self._whole = body
         self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
         self._page = page
         self._after: Any = None
         self._is_ordered = is_ordered
         self.asked = 0
         self.is_open = True
+
+    @property
+    def whole(self) -> Cursor:
+        """A cursor for all slices of the search, from its beginning."""
+        return Cursor(self._whole, self._page)
 
     @property
     def is_fresh(self) -> bool:

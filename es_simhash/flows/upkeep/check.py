@@ -1,5 +1,5 @@
 """
-Finds faults that prevent lookups and ingest in an index: one request for the mappings, and two counts an index.
+Finds faults that prevent lookups and ingest in an index: one request for the mappings, and up to three counts an index.
 
 ``index.faults`` defines the faults and finds them in a mapping. Nothing is written here.
 """
@@ -101,6 +101,7 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
+        faults += yield from _pipeline_errors(name, mapping, context.prefix)
     grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
     return IndexCheck(
@@ -115,6 +116,15 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
     )
+
+
+def _pipeline_errors(name: str, mapping: Mapping[str, Any], prefix: str) -> Flow[list[Fault]]:
+    """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
+    field = Fields(prefix).error
+    if field.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
+        return []
+    number, _ = yield from count_documents(name, {"exists": {"field": field}})
+    return [Fault("pipeline_errors", field, str(number))] if number else []
 
 
 def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, list[Fault]]:

@@ -14,7 +14,7 @@ from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
-from es_simhash.flows.upkeep.check import check_indices
+from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
 from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.fields import Fields
@@ -41,7 +41,7 @@ def diagnose(
 
     Costs a request for each 1,000 documents sampled, and about ten more.
     """
-    from es_simhash.quality.health import Diagnosis, Finding  # noqa: PLC0415 - loads numpy
+    from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 - loads numpy
 
     check_sample(sample)
     check_seed(seed)
@@ -51,24 +51,14 @@ def diagnose(
     checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
-    faults = [
-        Finding("error", "mapping", f"{each.index}: {fault}", fault.advice)
-        for each in checks
-        for fault in each.faults
-        if not each.ready
-    ]
-    if faults or not checks:
+    if faults := _find_faults(checks):
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
-    partial = [
-        Finding("warning", "mapping", f"{each.index}: {fault}", fault.advice)
-        for each in checks
-        for fault in each.faults
-        if fault.kind in ("no_source", "partial_source")
-    ]
+    if not checks:
+        return Diagnosis(shown, documents, fingerprinted)
     settings = yield from read_index_settings(context, index)
     fields = given or settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
-    findings += partial
+    findings += _find_partial_sources(checks)
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
@@ -83,6 +73,30 @@ def diagnose(
         forecast,
         sentences([*gaps, *counted[1]]),
     )
+
+
+def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
+    """Return why indices cannot be used."""
+    from es_simhash.quality.health import Finding  # noqa: PLC0415
+
+    return [
+        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
+        for each in checks
+        for fault in each.faults
+        if not each.ready
+    ]
+
+
+def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
+    """Return which indices do not keep all of their documents."""
+    from es_simhash.quality.health import Finding  # noqa: PLC0415
+
+    return [
+        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
+        for each in checks
+        for fault in each.faults
+        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
+    ]
 
 
 def _examine(

@@ -31,21 +31,23 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
 
-    Cost: two searches for every 10,000 groups that have a duplicate; the first of them counts all duplicates. Memory:
-    one page, and a number for each different size.
+    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, and
+    each other at the documents of its own names, so the time grows with the number of documents. Memory: one page, and
+    a number for each different size.
 
     Raises:
         IncompleteSearchError: If some documents could not be counted.
     """
     duplicates = [*clauses, {"exists": {"field": fields.duplicate_of}}]
     canonicals: list[Mapping[str, Any]] = [*clauses, {"bool": {"must_not": [duplicates[-1]]}}]
-    reader = BucketReader(index, duplicates, fields.group, page=PAGE)
+    reader = BucketReader(index, duplicates, fields.group, page=PAGE, has_ranges=True)
     sizes: Counter[int] = Counter()
     largest: list[tuple[int, str]] = []
-    without = 0
+    without = several = 0
     while page := (yield from reader.read()):
         found = yield from _count(index, canonicals, fields.group, [name for name, _ in page])
         without += sum(not found.get(name) for name, _ in page)
+        several += sum(found.get(name, 0) > 1 for name, _ in page)
         counted = [(found.get(name, 0) + bucket["doc_count"], name) for name, bucket in page]
         sizes.update(size for size, _ in counted)
         largest = nsmallest(LARGEST, [*largest, *counted], key=lambda each: (-each[0], each[1]))
@@ -53,6 +55,7 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
         {size: number for size, number in sorted(sizes.items()) if size > 1},
         tuple(GroupSize(name, size) for size, name in largest if size > 1),
         without,
+        several,
     )
 
 

@@ -191,13 +191,11 @@ def change_of(
         # Only what is there is taken out: a null that is new would be one more key in the user's document.
         nested = {prefix: None} if "fingerprint" in ours else {}
         return (nested | dotted) or None, is_ours
-    is_same = all(ours.get(name) == value for name, value in wanted.items()) and (
-        "value" in wanted or ours.get("value") is None
-    )
+    unwanted = {name: None for name in OWNED if name not in wanted and ours.get(name) is not None}
+    is_same = not unwanted and all(ours.get(name) == value for name, value in wanted.items())
     if is_same and not dotted:
         return None, False
     grouped = {"at": at} if ours.get("group") or source.get(f"{prefix}.group") else {}
-    unwanted = {} if "value" in wanted or ours.get("value") is None else {"value": None}
     changed = {} if is_same else {prefix: {**wanted, **unwanted, **grouped}}
     return changed | dotted, is_ours and not is_same
 

@@ -6,10 +6,10 @@ The documents near a sample of documents are looked up, and some of them are rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.lookup.find_many import find_many
@@ -50,9 +50,10 @@ def read_real_pairs(
     text_fields: Sequence[str],
     max_distance: int,
     seed: int,
-) -> Flow[RealPairs]:
+    clauses: Sequence[Mapping[str, Any]] = (),
+) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
     """
-    Return pairs of *sampled* documents and documents within *max_distance*, compared by text.
+    Return pairs of *sampled* documents and documents within *max_distance*, compared by text, and why some may lack.
 
     A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
     Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them.
@@ -72,23 +73,28 @@ def read_real_pairs(
             Largest distance of a pair in bits, inclusive.
         seed:
             Decides which documents are compared where one has many near it.
+        clauses:
+            Queries that the documents near them match.
     """
     chance = Random(seed)
     asked = sampled[:LOOKUPS]
     texts = [text for _, text in asked]
     values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
     pairs: list[_Pair] = []
+    reasons: dict[str, None] = {}
+    options = Options(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
     for begin in range(0, len(asked), _TOGETHER):
         part = values[begin : begin + _TOGETHER]
-        answers = yield from find_many(context, index, None, part, Options(max_distance=max_distance))
+        answers = yield from find_many(context, index, None, part, options)
         for number, answer in enumerate(answers, begin):
             if isinstance(answer, Exception):
                 raise answer
+            reasons |= dict.fromkeys(answer.reasons)
             pairs += _draw(number, asked[number][0], answer, chance)
     found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
     compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts))
-    return compared
+    return compared, tuple(reasons)
 
 
 def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_Pair]:

@@ -6,8 +6,11 @@ Nothing is written, and no page is made here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
@@ -24,6 +27,7 @@ from es_simhash.index.fields import Fields
 from es_simhash.index.keys import document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.presets import PRESETS
+from es_simhash.index.query import check_filter
 from es_simhash.quality.removal_sample import PresetSample, sample_presets
 from es_simhash.report.data import IndexReport
 
@@ -42,6 +46,9 @@ class ReportOptions:
             Keyword field that says where a document comes from.
         text_field:
             Field whose text is shown; by default those that the index records.
+        filter:
+            A query, or several; only documents that match all of them are counted, shown and drawn for the presets. The
+            health is that of all fingerprints.
         sample:
             Documents whose fingerprints are examined, 1 to 10,000.
         seed:
@@ -55,6 +62,7 @@ class ReportOptions:
     time_field: str | None = None
     source_field: str | None = None
     text_field: str | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     sample: int = 1_000
     seed: int = 0
 
@@ -65,7 +73,12 @@ class ReportOptions:
 
     def counted(self) -> StatsOptions:
         """Return the options of the numbers."""
-        return StatsOptions(time_field=self.time_field, source_field=self.source_field, text_field=self.text_field)
+        return StatsOptions(
+            time_field=self.time_field,
+            source_field=self.source_field,
+            text_field=self.text_field,
+            filter=self.filter,
+        )
 
 
 def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
@@ -90,27 +103,34 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
     settings = yield from read_index_settings(context, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields
+    clauses = tuple(check_filter(options.filter))
     groups = yield from read_shown_groups(
-        index, Fields(context.prefix), stats, texts, source_field=options.source_field, time_field=options.time_field
+        index,
+        Fields(context.prefix),
+        stats,
+        texts,
+        source_field=options.source_field,
+        time_field=options.time_field,
+        clauses=clauses,
     )
-    presets = yield from _sample_presets(context, index, settings, options.seed)
-    return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed)
+    presets = yield from _sample_presets(context, index, settings, options.seed, clauses)
+    return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
 
 
 def _sample_presets(
-    context: Context, index: Index, settings: IndexSettings, seed: int
+    context: Context, index: Index, settings: IndexSettings, seed: int, clauses: Sequence[Mapping[str, Any]]
 ) -> Flow[tuple[PresetSample, ...]]:
     """Return what the presets would remove; empty where they are for another scheme, or no text is known."""
     fields = settings.text_fields
     if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
         return ()
-    query = {"exists": {"field": Fields(context.prefix).fingerprint}}
+    query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(context.prefix).fingerprint}}]}}
     hits, gaps = yield from sample_documents(index, LOOKUPS, query=query, text_fields=fields, seed=seed)
     check_whole(gaps)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     if not sampled:
         return ()
-    pairs = yield from read_real_pairs(
+    pairs, missing = yield from read_real_pairs(
         context,
         index,
         sampled,
@@ -118,6 +138,9 @@ def _sample_presets(
         text_fields=fields,
         max_distance=max(each.max_distance for each in PRESETS.values()),
         seed=seed,
+        clauses=clauses,
     )
+    if missing:
+        raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
     found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, len(sampled), seed=seed))
     return found

@@ -46,6 +46,7 @@ class _Reader:
     texts: Sequence[str]
     source_field: str | None
     time_field: str | None
+    clauses: Sequence[Mapping[str, Any]]
 
     def read(self, query: Mapping[str, Any], size: int) -> Flow[list[tuple[Member, str | None]]]:
         """Return documents that match *query*, with their whole texts; those with the largest distance first."""
@@ -83,6 +84,7 @@ def read_shown_groups(
     *,
     source_field: str | None,
     time_field: str | None,
+    clauses: Sequence[Mapping[str, Any]] = (),
 ) -> Flow[tuple[ShownGroup, ...]]:
     """
     Return the largest groups, and some with a distant member, of many sources, or over a long time.
@@ -100,17 +102,19 @@ def read_shown_groups(
             Field that says where a document comes from.
         time_field:
             Date field of the documents.
+        clauses:
+            Queries that the documents of a group match; its canonical is shown in any case.
     """
     if not stats.groups.largest:
         return ()
     why: Why = {}
     for each in stats.groups.largest[:_LARGEST]:
         why.setdefault(each.id, []).append(WhyShown("largest", each.documents))
-    yield from _add_farthest(index, fields, why)
+    yield from _add_farthest(index, fields, why, clauses)
     if source_field or time_field:
-        yield from _add_strange(index, fields, why, source_field, time_field)
-    counts = yield from _count_documents(index, fields, list(why))
-    reader = _Reader(index, fields, texts, source_field, time_field)
+        yield from _add_strange(index, fields, why, clauses, source_field=source_field, time_field=time_field)
+    counts = yield from _count_documents(index, fields, list(why), clauses)
+    reader = _Reader(index, fields, texts, source_field, time_field, clauses)
     shown = []
     for name, reasons in why.items():
         found = yield from _read_group(reader, name, counts.get(name, 0), reasons)
@@ -118,11 +122,11 @@ def read_shown_groups(
     return tuple(each for each in shown if each.documents > 1)
 
 
-def _add_farthest(index: Index, fields: Fields, why: Why) -> Flow[None]:
+def _add_farthest(index: Index, fields: Fields, why: Why, clauses: Sequence[Mapping[str, Any]]) -> Flow[None]:
     """Add groups that have a duplicate with one of the largest distances to its canonical."""
     body = {
         "size": _FARTHEST,
-        "query": {"exists": {"field": fields.distance}},
+        "query": {"bool": {"filter": [*clauses, {"exists": {"field": fields.distance}}]}},
         "sort": [{fields.distance: {"order": "desc", "unmapped_type": "byte"}}],
         "docvalue_fields": [fields.group, fields.distance],
         "_source": False,
@@ -141,11 +145,17 @@ def _add_farthest(index: Index, fields: Fields, why: Why) -> Flow[None]:
 
 
 def _add_strange(
-    index: Index, fields: Fields, why: Why, source_field: str | None, time_field: str | None
+    index: Index,
+    fields: Fields,
+    why: Why,
+    clauses: Sequence[Mapping[str, Any]],
+    *,
+    source_field: str | None,
+    time_field: str | None,
 ) -> Flow[None]:
     """Add those of the largest groups that have the most sources, or the longest span of time."""
     names = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}}
-    found = yield from aggregate(index, [{"exists": {"field": fields.duplicate_of}}], {"names": names})
+    found = yield from aggregate(index, [*clauses, {"exists": {"field": fields.duplicate_of}}], {"names": names})
     largest = [bucket["key"] for bucket in found["names"]["buckets"]]
     aggs: dict[str, Any] = {}
     if source_field:
@@ -153,7 +163,7 @@ def _add_strange(
     if time_field:
         aggs |= {"first": {"min": {"field": time_field}}, "last": {"max": {"field": time_field}}}
     terms = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}, "aggs": aggs}
-    found = yield from aggregate(index, [{"terms": {fields.group: largest}}], {"names": terms})
+    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: largest}}], {"names": terms})
     buckets = found["names"]["buckets"]
     if source_field:
         counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
@@ -170,9 +180,11 @@ def _add_most(why: Why, reason: Reason, numbers: Mapping[str, int], *, least: in
             why.setdefault(name, []).append(WhyShown(reason, number))
 
 
-def _count_documents(index: Index, fields: Fields, names: list[str]) -> Flow[dict[str, int]]:
+def _count_documents(
+    index: Index, fields: Fields, names: list[str], clauses: Sequence[Mapping[str, Any]]
+) -> Flow[dict[str, int]]:
     terms = {"terms": {"field": fields.group, "size": len(names)}}
-    found = yield from aggregate(index, [{"terms": {fields.group: names}}], {"names": terms})
+    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: names}}], {"names": terms})
     return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
 
 
@@ -180,7 +192,7 @@ def _read_group(reader: _Reader, name: str, documents: int, why: Sequence[WhySho
     in_group = {"term": {reader.fields.group: name}}
     is_duplicate = {"exists": {"field": reader.fields.duplicate_of}}
     canonicals = yield from reader.read({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
-    members = yield from reader.read({"bool": {"filter": [in_group, is_duplicate]}}, _MEMBERS)
+    members = yield from reader.read({"bool": {"filter": [*reader.clauses, in_group, is_duplicate]}}, _MEMBERS)
     canonical, text = canonicals[0] if canonicals else (None, None)
     if text is not None:
         members = yield Compute(_compare, (text, members))

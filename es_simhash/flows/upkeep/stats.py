@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Any
 
-from es_simhash.dashboards.mapping_faults import find_pack_faults
-from es_simhash.dashboards.subject import Subject
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.arguments import check_field
+from es_simhash.dashboards.mapping_faults import find_field_faults, node_of
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved, check_index, index_key
 from es_simhash.flows.grouping.settings import refuse_regrouping
 from es_simhash.flows.protocol import Flow
@@ -72,19 +72,20 @@ class StatsOptions:
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
-        self.subject("index")
-
-    def subject(self, index: str) -> Subject:
-        """Return *index* with these fields."""
-        return Subject(index, self.time_field, self.source_field, self.text_field)
+        for role in ("time_field", "source_field", "text_field"):
+            name = getattr(self, role)
+            # Servers take a star for the names of several fields. All other names are data: what is mapped can be read.
+            if name is not None and "*" in check_field(role, name):
+                raise InvalidInputError(f"{role} {shorten(name)} names several fields: give a field as it is mapped")
 
 
 def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[Stats]:
     """
     Return the numbers of *index*.
 
-    Cost: a search for the counts, two for every 10,000 groups with duplicates, three for the dates, and one for every
-    10,000 sources. The numbers come from several searches: documents that are written meanwhile are in some of them.
+    Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and about one
+    for every 10,000 sources. The numbers come from several searches: documents that are written meanwhile are in some
+    of them.
 
     Raises:
         MappingError: If the index lacks our fields, or its grouping is being changed.
@@ -108,7 +109,9 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
     if options.time_field:
         time = yield from count_over_time(index, options.time_field, clauses, duplicates)
     if options.source_field:
-        sources = yield from _count_sources(index, options.source_field, clauses, duplicates)
+        # Of indices on other clusters the mapping is not known.
+        has_ranges = ":" not in index_key(index) and _is_keyword(resolved, options.source_field)
+        sources = yield from _count_sources(index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
     now = yield from _resolve(context, index)
     if _groupings(now) != _groupings(resolved):
         raise MappingError("the grouping of the index was changed while its documents were counted: run it again")
@@ -140,13 +143,17 @@ def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
 
 def _check_fields(resolved: Resolved, options: StatsOptions) -> None:
     """Refuse fields by which documents cannot be counted. Where the mappings may not be read, the server decides."""
-    given = (options.time_field, options.source_field, options.text_field)
-    if not resolved.mappings or not any(given):
+    if not resolved.mappings:
         return
-    faults = find_pack_faults(options.subject(",".join(resolved.mappings)), resolved.mappings)
-    for fault in faults:
-        if fault.field in given and fault.is_fatal:
+    for fault in find_field_faults(options.time_field, options.source_field, options.text_field, resolved.mappings):
+        if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give a field as it is mapped")
+
+
+def _is_keyword(resolved: Resolved, field: str) -> bool:
+    """Return whether *field* is a keyword that is indexed as it is, wherever it is mapped."""
+    nodes = [node for mapping in resolved.mappings.values() if (node := node_of(mapping, field)) is not None]
+    return bool(nodes) and all(node.get("type") == "keyword" and "normalizer" not in node for node in nodes)
 
 
 def _count_documents(index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Flow[Stats]:
@@ -166,11 +173,15 @@ def _count_documents(index: Index, fields: Fields, clauses: Sequence[Mapping[str
 
 
 def _count_sources(
-    index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
+    index: Index,
+    field: str,
+    clauses: Sequence[Mapping[str, Any]],
+    duplicates: Mapping[str, Any],
+    *,
+    has_ranges: bool,
 ) -> Flow[SourceCounts]:
-    reader = BucketReader(
-        index, clauses, field, aggs={"duplicates": {"filter": duplicates}}, has_missing=True, page=PAGE
-    )
+    aggs = {"duplicates": {"filter": duplicates}}
+    reader = BucketReader(index, clauses, field, page=PAGE, aggs=aggs, has_missing=True, has_ranges=has_ranges)
     most: list[tuple[str, Count]] = []
     total = without = Count()
     number = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_fields, check_items
@@ -25,7 +25,7 @@ from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_do
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.explain_plan import plan_lookup
-from es_simhash.index.keys import document_key
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats, estimate
 from es_simhash.index.presets import PRESETS
@@ -63,50 +63,87 @@ def tune(
     check_seed(seed)
     named = check_fields("text_field", text_field, may_lack=True)
     compared = [get_scheme(each) for each in tuple(check_items("schemes", schemes, of="schemes")) or SCHEMES]
-    name = check_index(index)
+    name = index_key(check_index(index))
     settings = yield from _settings(context, index)
     fields = named or (settings.text_fields if settings else ())
     if not fields:
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
-    own = [settings.scheme] if settings else []
-    every = dict.fromkeys([*own, *compared])
+    every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
-    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
-    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
-    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
-    texts = [text for _, text in sampled]
-    yield Tell(Progress(len(texts), sample, "sampling texts"))
-    if not texts:
-        raise InvalidInputError(
-            f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
-            "_source holds it"
-        )
-    documents, uncounted = yield from count_documents(index, query)
-    # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
-    documents = max(documents, len(texts))
-    stats = yield from _read_stats(context, index, documents, is_ours=settings is not None)
-    reasons = sentences([*gaps, *uncounted])
-    notes: list[str] = []
-    if len(texts) < sample and not reasons:
-        notes.append(f"only {len(texts):,} of {sample:,} texts were sampled: the index has no more documents with text")
-    real: RealPairs | None = None
+    drawn = yield from _draw(index, sample, fields, seed)
+    stats = yield from _read_stats(context, index, drawn.documents, is_ours=settings is not None)
+    reasons, notes = dict.fromkeys(drawn.reasons), list(drawn.notes)
+    pairs_of: tuple[Scheme, RealPairs] | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
-        real = yield from read_real_pairs(
+        real, missing = yield from read_real_pairs(
             context,
             index,
-            sampled,
+            drawn.sampled,
             scheme=settings.scheme,
             text_fields=fields,
             max_distance=LARGEST_DISTANCE,
             seed=seed,
         )
-        if len(texts) > LOOKUPS:
+        pairs_of = settings.scheme, real
+        reasons |= dict.fromkeys(missing)
+        if len(drawn.sampled) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
-    pairs_of = None if real is None or settings is None else (settings.scheme, real)
     yield Tell(Progress(0, len(chosen), "measuring schemes"))
-    found: Tuning = yield Compute(_measure, (index_key(name), documents, texts, chosen, stats, notes, seed, pairs_of))
+    found: Tuning = yield Compute(_measure, (name, drawn.documents, drawn.texts, chosen, stats, notes, seed, pairs_of))
     yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, reasons=tuple(reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """
+    Documents drawn from an index.
+
+    Attributes:
+        sampled:
+            Key and text of each.
+        documents:
+            How many documents with text the index has.
+        reasons:
+            Why some could not be drawn or counted.
+        notes:
+            What to know about the sample.
+    """
+
+    sampled: Sequence[tuple[Key, str]]
+    documents: int
+    reasons: Sequence[str]
+    notes: Sequence[str]
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each."""
+        return [text for _, text in self.sampled]
+
+
+def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_Drawn]:
+    """
+    Draw *sample* documents with text.
+
+    Raises:
+        InvalidInputError: If there is none.
+    """
+    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
+    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
+    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
+    yield Tell(Progress(len(sampled), sample, "sampling texts"))
+    if not sampled:
+        raise InvalidInputError(
+            f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
+            "_source holds it"
+        )
+    documents, uncounted = yield from count_documents(index, query)
+    reasons, number = sentences([*gaps, *uncounted]), len(sampled)
+    notes = []
+    if number < sample and not reasons:
+        notes.append(f"only {number:,} of {sample:,} texts were sampled: the index has no more documents with text")
+    # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
+    return _Drawn(sampled, max(documents, number), reasons, notes)
 
 
 def _read_stats(context: Context, index: Index, documents: int, *, is_ours: bool) -> Flow[IndexStats]:

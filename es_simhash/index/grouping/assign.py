@@ -16,7 +16,7 @@ Arrays only; numpy is loaded here, so callers import this module when they first
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.grouping.edges import Edges
 from es_simhash.index.grouping.nodes import Documents, Nodes, ShingleSets, similar_pairs
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.joins.ranks import sort_places
 
-__all__ = ["group_documents", "group_fingerprints"]
+__all__ = ["group_documents", "group_fingerprints", "group_pairs"]
 
 Places = NDArray[np.int64]
 
@@ -36,6 +37,7 @@ STEP = 1 << 20
 # A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
 MOST_ROUNDS = 50
 _UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
+_USUAL = Resources()
 
 
 def group_fingerprints(
@@ -43,15 +45,14 @@ def group_fingerprints(
     max_distance: int,
     *,
     rule: Rule = "star",
-    threads: int | None = None,
-    memory_bytes: int | None = None,
+    resources: Resources = _USUAL,
 ) -> Places:
     """
     Return, for each fingerprint, the place of its canonical; its own where it is one.
 
     Identical fingerprints are one to both rules, so they are collapsed before pairs are made, and any number of
-    copies costs nothing. Memory: 16 bytes a fingerprint and *memory_bytes* while pairs are made, 24 to 34 bytes a
-    fingerprint afterwards, and up to 160 MB for pairs; beyond, these are in a temporary file.
+    copies costs nothing. Memory: 16 bytes a fingerprint and ``memory_bytes`` of *resources* while pairs are made, 24
+    to 34 bytes a fingerprint afterwards, and 8 bytes a pair; beyond 160 MB pairs are spilled, if *resources* say where.
 
     Args:
         fingerprints:
@@ -60,10 +61,8 @@ def group_fingerprints(
             Largest distance of neighbours in bits, inclusive, 0 to 64.
         rule:
             ``"star"`` or ``"connected"``.
-        threads:
-            How many threads search for pairs; by default one for each core.
-        memory_bytes:
-            How much these sort at once, in bytes: see :func:`near_pairs`.
+        resources:
+            What the search for pairs may use.
 
     Examples:
         >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
@@ -85,10 +84,10 @@ def group_fingerprints(
     del starts, is_first
 
     def pairs() -> Iterator[tuple[Places, Places]]:
-        for found in near_pairs(ordered, max_distance, threads=threads, memory_bytes=memory_bytes):
+        for found in near_pairs(ordered, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes):
             yield places[found.left], places[found.right]
 
-    canonical = _group(len(fingerprints), pairs(), rule)
+    canonical = group_pairs(len(fingerprints), pairs(), rule, resources)
     canonical[copies] = canonical[originals]
     return canonical
 
@@ -101,6 +100,7 @@ def group_documents(
     span: int = 0,
     sets: ShingleSets | None = None,
     similarity: float = 0.0,
+    resources: Resources = _USUAL,
 ) -> Places:
     """
     Return, for each of *documents*, the place of its canonical, where more than the distance decides about neighbours.
@@ -113,11 +113,13 @@ def group_documents(
         rule:
             ``"star"`` or ``"connected"``.
         span:
-            Largest difference of their dates in milliseconds, where they have dates.
+            Largest difference of their dates, in their unit, where they have dates.
         sets:
             The shingles of their texts; ``None`` where texts are not compared.
         similarity:
             Smallest similarity of the texts of neighbours.
+        resources:
+            What the search for pairs may use.
     """
     nodes = Nodes(documents, span=span)
     # Nodes are sorted by fingerprint: the rules want them in canonical order.
@@ -126,21 +128,26 @@ def group_documents(
     rank[order] = np.arange(len(order))
 
     def pairs() -> Iterator[tuple[Places, Places]]:
-        for left, right in nodes.candidates(max_distance):
+        for left, right in nodes.candidates(max_distance, resources):
             if sets is None:
                 yield rank[left], rank[right]
             else:
                 some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
                 yield rank[left[some]], rank[right[some]]
 
-    grouped = _group(len(nodes), pairs(), rule)
+    grouped = group_pairs(len(nodes), pairs(), rule, resources)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
 
 
-def _group(count: int, pairs: Iterator[tuple[Places, Places]], rule: Rule) -> Places:
-    with Edges(count, pairs) as edges:
+def group_pairs(
+    count: int, pairs: Iterable[tuple[Places, Places]], rule: Rule, resources: Resources = _USUAL
+) -> Places:
+    """
+    Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours.
+    """
+    with Edges(count, pairs, resources.spill) as edges:
         return _star(count, edges) if rule == "star" else _connected(count, edges)
 
 

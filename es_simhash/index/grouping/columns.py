@@ -13,15 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
+from es_simhash.index.grouping.content import moment_of
+from es_simhash.index.grouping.dates import LAST_OF_NANOS
 from es_simhash.index.grouping.nodes import MISSING
 from es_simhash.index.grouping.order import OrderKey
 from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.meta import require_text_fields
 
-__all__ = ["ColumnReader", "Columns"]
+__all__ = ["ColumnReader", "Columns", "comparable_dates"]
+
+# In a millisecond.
+_NANOS = 1_000_000
+# Nanoseconds are counted from here, in milliseconds since 1970, so that 64 bits also hold a date and a span beyond it.
+_MIDDLE = LAST_OF_NANOS // 2
 
 Columns = dict[str, NDArray[Any]]
 
@@ -58,8 +65,6 @@ class ColumnReader:
         self._within = grouping.within if grouping is not None else None
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
-        if self._measures_texts:
-            require_text_fields(text_fields, "the longest text is not known")
 
     @property
     def names(self) -> list[str]:
@@ -103,7 +108,9 @@ class ColumnReader:
         if self._per is not None:
             columns["per"] = np.array([self._value(hit["fields"].get(self._per)) for hit in hits], np.int64)
         if self._within is not None:
-            columns["date"] = np.array([_date(hit["fields"].get(self._within.field)) for hit in hits], np.int64)
+            dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
+            columns["date"] = np.array([whole for whole, _ in dates], np.int64)
+            columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
         for column, key in zip(self.ranks, self._keys, strict=True):
             columns[column] = np.array([self._rank(key, hit) for hit in hits], np.float64)
         return columns
@@ -129,6 +136,32 @@ class ColumnReader:
         return key.rank(hit["fields"].get(key.field) or ())
 
 
-def _date(values: Sequence[Any] | None) -> int:
-    """Return the earliest of a document's dates, in milliseconds."""
-    return min((floor(float(each)) for each in values), default=MISSING) if values else MISSING
+def _date(values: Sequence[Any] | None) -> tuple[int, int]:
+    """Return the earliest of a document's dates: its milliseconds, and its nanoseconds beyond them."""
+    moment = moment_of(values or ())
+    if moment is None:
+        return MISSING, 0
+    whole = floor(moment)
+    return whole, int((moment - whole) * _NANOS)
+
+
+def comparable_dates(columns: Columns) -> tuple[NDArray[np.int64] | None, int]:
+    """
+    Return the dates as whole numbers, and how many of these make a millisecond.
+
+    They are milliseconds, unless a date has parts of one, as a ``date_nanos`` may.
+
+    Raises:
+        InvalidInputError: If such a date stands beside one that no ``date_nanos`` can have: numbers of 64 bits do not
+            hold the nanoseconds of both.
+    """
+    dates, nanos = columns.get("date"), columns.get("nanos")
+    if dates is None or nanos is None or not nanos.any():
+        return dates, 1
+    known = dates != MISSING
+    if (known & ((dates < 0) | (dates > LAST_OF_NANOS))).any():
+        raise InvalidInputError(
+            "some dates of the field 'within' have parts of a millisecond, and others are before 1970 or after 2262: "
+            "they cannot be compared exactly; map the field as 'date' in every index"
+        )
+    return np.where(known, (dates - _MIDDLE) * _NANOS + nanos, MISSING), _NANOS

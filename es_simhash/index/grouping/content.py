@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import blake2b
-from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.index.similarity import compare_shingles, shingle_set, shingle_sets
@@ -75,7 +75,7 @@ class Content:
         text: str | None = None,
         *,
         per: tuple[str, ...] = (),
-        moment: int | None = None,
+        moment: Decimal | None = None,
         unread: Unread | None = None,
     ) -> None:
         self._text = text
@@ -167,7 +167,7 @@ def compare_contents(first: Content | None, second: Content | None, grouping: Gr
     if grouping.per is not None and one.per != other.per:
         return _NO
     if grouping.within is not None:
-        apart = abs((one.moment or 0) - (other.moment or 0))
+        apart = abs((one.moment or Decimal(0)) - (other.moment or Decimal(0)))
         if apart > grouping.within.milliseconds:
             return _NO
     return _YES if grouping.similarity is None else _compare_texts(one, other, grouping.similarity)
@@ -209,10 +209,10 @@ def per_of(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(sorted(set(map(str, values))))
 
 
-def moment_of(values: Iterable[Any]) -> int | None:
+def moment_of(values: Iterable[Any]) -> Decimal | None:
     """
-    Return the date that counts of the *values* of a date field, in whole milliseconds since 1970: the earliest.
+    Return the date that counts of the *values* of a date field, in milliseconds since 1970: the earliest.
 
-    ``None`` without a value.
+    ``None`` without a value. Exact: a ``date_nanos`` has parts of a millisecond, and a server shows them.
     """
-    return min((floor(float(each)) for each in values), default=None)
+    return min((Decimal(str(each)) for each in values), default=None)

@@ -13,14 +13,14 @@ from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["milliseconds_of", "to_moment"]
+__all__ = ["LAST_OF_NANOS", "milliseconds_of", "to_moment"]
 
 # The formats of a field whose mapping names none.
 _DEFAULT = "strict_date_optional_time||epoch_millis"
 _DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
 
-# A date_nanos is a number of nanoseconds in 63 bits.
-_LAST_OF_NANOS = (2**63 - 1) // 1_000_000
+LAST_OF_NANOS = (2**63 - 1) // 1_000_000
+"""The last millisecond of a ``date_nanos``, which is a number of nanoseconds in 63 bits."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Later moments have no four digits of the year.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
@@ -53,7 +53,7 @@ _PATTERNS = {
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
 
 
-def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> float | None:
+def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> Decimal | None:
     """
     Return the moment that a server reads from *value*, in milliseconds since 1970; ``None`` if it cannot be read here.
 
@@ -82,9 +82,9 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
             return None  # a format before the one that fits may be the one that the server takes
         found = reader(text)
         if found is not None and with_nanos:
-            return float(found) if 0 <= found <= _LAST_OF_NANOS else None
+            return found if 0 <= found <= LAST_OF_NANOS else None
         if found is not None:
-            return float(found.to_integral_value(ROUND_FLOOR))
+            return found.to_integral_value(ROUND_FLOOR)
     return None
 
 

@@ -1,13 +1,12 @@
 """
-Pairs of neighbours, kept for as many rounds as the rules of grouping need: in memory, and in a temporary file beyond.
+Pairs of neighbours, kept for as many rounds as the rules of grouping need: in memory, and in the caller's file beyond.
 
-Arrays only; what the pairs mean is decided in ``assign``.
+Arrays only; what the pairs mean is decided in ``assign``. No file is made here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from tempfile import TemporaryFile
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Self
 
 import numpy as np
@@ -17,7 +16,8 @@ __all__ = ["Edges"]
 
 Places = NDArray[np.int64]
 
-# Pairs kept in memory; they take 8 bytes each, and 16 where there are more than 2**32 places.
+# Pairs kept in memory where there is a file for the others. A pair takes 8 bytes, and 16 where there are more than
+# 2**32 places.
 MOST_EDGES = 20_000_000
 # Pairs read from the file at once.
 STEP = 1 << 20
@@ -27,16 +27,22 @@ class Edges:
     """
     Pairs of places, which can be read again and again in the same order.
 
-    Use it in a ``with`` statement: the file is removed at its end.
+    Use it in a ``with`` statement: the file is closed at its end.
 
     Args:
         count:
             How many places there are.
         pairs:
             The pairs; each array is read once.
+        spill:
+            Opens an empty file, to be written and read, for the pairs beyond :data:`MOST_EDGES`; ``None`` keeps all
+            pairs in memory.
     """
 
-    def __init__(self, count: int, pairs: Iterable[tuple[Places, Places]]) -> None:
+    def __init__(
+        self, count: int, pairs: Iterable[tuple[Places, Places]], spill: Callable[[], IO[bytes]] | None = None
+    ) -> None:
+        self._spill = spill
         self._type = np.dtype(np.uint32 if count <= 1 << 32 else np.uint64)
         self._parts: list[NDArray[np.unsignedinteger]] = []
         self._file: IO[bytes] | None = None
@@ -67,13 +73,13 @@ class Edges:
         for left, right in pairs:
             part = np.stack((np.minimum(left, right), np.maximum(left, right)), axis=1).astype(self._type)
             kept += len(part)
-            if kept <= MOST_EDGES:
+            if kept <= MOST_EDGES or self._spill is None:
                 self._parts.append(part)
             else:
-                self._file = self._file or TemporaryFile()  # noqa: SIM115 -- closed with this object
+                self._file = self._file or self._spill()
                 self._file.write(part.tobytes())
 
     def close(self) -> None:
-        """Remove the file, where there is one."""
+        """Close the file, where there is one."""
         if self._file is not None:
             self._file.close()

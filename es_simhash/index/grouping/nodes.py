@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.index.grouping.all_pairs import expand_ranges, near_pairs
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.similarity import compare_shingles
 
 __all__ = ["MISSING", "Documents", "Nodes", "ShingleSets", "similar_pairs"]
@@ -25,9 +26,10 @@ PlacePairs = tuple[Places, Places]
 _T = TypeVar("_T", np.uint64, np.int64)
 
 MISSING = np.iinfo(np.int64).min
+_USUAL = Resources()
 """The date of a document without one, which has no neighbours."""
 # Dates beyond this are moved to it, so that a span can be added to them.
-_LATEST = 2**61
+_LATEST = 2**62 - 1
 
 
 class ShingleSets(Protocol):
@@ -52,7 +54,7 @@ class Documents:
         per:
             A number for each value of the keyword field; -1 for a document without one, which has no neighbours.
         dates:
-            Their dates in milliseconds, or :data:`MISSING`.
+            Their dates as whole numbers of one unit, or :data:`MISSING`.
         texts:
             The number of each text among the different ones; -1 for a document without, which has no neighbours.
     """
@@ -84,7 +86,7 @@ class Nodes:
         documents:
             The documents, in canonical order.
         span:
-            Largest difference of dates, in milliseconds, inclusive.
+            Largest difference of dates, in their unit, inclusive.
     """
 
     def __init__(self, documents: Documents, *, span: int = 0) -> None:
@@ -126,12 +128,14 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.first)
 
-    def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
+    def candidates(self, max_distance: int, resources: Resources = _USUAL) -> Iterator[PlacePairs]:
         """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
         every = np.arange(len(self), dtype=np.int64)
         end = np.searchsorted(self._key, self._family * self._dates + self._high, side="left")
         yield from expand_ranges(every, every + 1, end)
-        for found in near_pairs(self._values, max_distance):
+        for found in near_pairs(
+            self._values, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
+        ):
             yield from self._between(found.left, found.right)
 
     def _between(self, left: Places, right: Places) -> Iterator[PlacePairs]:
@@ -146,10 +150,10 @@ class Nodes:
             last = np.searchsorted(self._key, base + self._high[one], side="left")
             yield from expand_ranges(one, first, last)
 
-    def with_candidates(self, max_distance: int) -> Places:
+    def with_candidates(self, max_distance: int, resources: Resources = _USUAL) -> Places:
         """Return the places of the documents that may have a neighbour: only their texts are of interest."""
         some = self.counts > 1
-        for left, right in self.candidates(max_distance):
+        for left, right in self.candidates(max_distance, resources):
             some[left] = some[right] = True
         return self.places[some[self.node]]
 

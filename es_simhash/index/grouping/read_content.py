@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -57,7 +58,7 @@ class MappedField:
             if longest is None or len(text.encode("utf-16-le", "surrogatepass")) // 2 <= int(longest):
                 yield text
 
-    def moments(self, document: Mapping[str, Any]) -> Iterator[float]:
+    def moments(self, document: Mapping[str, Any]) -> Iterator[Decimal]:
         """
         Yield the dates of a date field in *document*, in milliseconds since 1970.
 

@@ -18,9 +18,10 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.grouping.assign import group_documents, group_fingerprints
-from es_simhash.index.grouping.columns import ColumnReader, Columns
+from es_simhash.index.grouping.columns import ColumnReader, Columns, comparable_dates
 from es_simhash.index.grouping.groups import Groups, Texts
 from es_simhash.index.grouping.nodes import Documents, Nodes
+from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.keys import Key
 
@@ -68,6 +69,8 @@ class Table:
             Which of the fields that the grouping reads are dates.
         text_fields:
             For the order ``"longest"``: fields of the text, by name of the index.
+        resources:
+            What the search for pairs may use.
     """
 
     def __init__(
@@ -77,7 +80,9 @@ class Table:
         *,
         dates: Collection[str] = (),
         text_fields: Mapping[str, Sequence[str]] | None = None,
+        resources: Resources | None = None,
     ) -> None:
+        self._resources = resources or Resources()
         self._fingerprint = Fields(prefix).fingerprint
         self._grouping = grouping
         self._reader = ColumnReader(prefix, grouping, dates=dates, text_fields=dict(text_fields or {}))
@@ -130,7 +135,7 @@ class Table:
         if max_distance is None:
             max_distance = self._needed_grouping().max_distance
         order = np.arange(self._count)
-        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance))
+        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance, self._resources))
 
     def group(self, texts: Texts | None = None) -> Groups:
         """
@@ -145,7 +150,9 @@ class Table:
             raise InvalidInputError("texts are given where the grouping compares texts, and only there")
         order = self._order()
         if grouping.is_by_distance_alone:
-            grouped = group_fingerprints(columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule)
+            grouped = group_fingerprints(
+                columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule, resources=self._resources
+            )
         else:
             grouped = group_documents(
                 self._documents(order, texts),
@@ -154,6 +161,7 @@ class Table:
                 span=self._span(),
                 sets=None if texts is None else texts.sets,
                 similarity=grouping.similarity or 0.0,
+                resources=self._resources,
             )
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
@@ -166,7 +174,11 @@ class Table:
         return self._grouping
 
     def _span(self) -> int:
-        return self._grouping.within.milliseconds if self._grouping is not None and self._grouping.within else 0
+        """Return the largest difference of dates, in the unit of the dates of the documents."""
+        if self._grouping is None or self._grouping.within is None:
+            return 0
+        _, unit = comparable_dates(self._columns())
+        return self._grouping.within.milliseconds * unit
 
     def _order(self) -> NDArray[np.int64]:
         """Return the places in canonical order."""
@@ -189,9 +201,10 @@ class Table:
             if self._needed_grouping().similarity:
                 # A text without words has nothing in common with any, not even with itself.
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
+        dates, _ = comparable_dates(columns)
         return Documents(
             columns["fingerprint"][order],
-            *(None if each is None else each[order] for each in (columns.get("per"), columns.get("date"), numbers)),
+            *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
         )
 
     def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
@@ -205,7 +218,8 @@ class Table:
                 For each document, on which of two sides it is; only pairs from both are wanted, the first from the
                 side that is false.
         """
-        for found in near_pairs(self._columns()["fingerprint"], max_distance):
+        fingerprints, own = self._columns()["fingerprint"], self._resources
+        for found in near_pairs(fingerprints, max_distance, threads=own.threads, memory_bytes=own.memory_bytes):
             for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
                 yield from _across(a, b, distance, sides)
 

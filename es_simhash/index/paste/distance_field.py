@@ -1,7 +1,7 @@
 """
 Fields that a server computes while it searches: the distance of each document to one fingerprint, in Painless.
 
-The script is the one of the lookup plans (``index/query.py``). Nothing is sent.
+Nothing is sent. The script of the lookup plans is in ``index/query.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.arguments import check_choice
 from es_simhash.hashing import to_hex
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, to_signed
-from es_simhash.index.query import DISTANCE
 
 __all__ = ["DISTANCE_FIELD", "FieldKind", "build_distance_field", "distance_source", "with_distances"]
 
@@ -23,9 +22,10 @@ FieldKind: TypeAlias = Literal["runtime", "script"]
 
 # A document without a fingerprint, or of an index that lacks the field, has no distance.
 _HAS_ONE = "doc.containsKey(params.field) && doc[params.field].size() == 1"
+_DISTANCE = "Long.bitCount(doc[params.field].value ^ params.wanted)"
 _SOURCES = {
-    "runtime": f"if ({_HAS_ONE}) {{ emit({DISTANCE}); }}",
-    "script": f"if ({_HAS_ONE}) {{ return {DISTANCE}; }} return null;",
+    "runtime": f"if ({_HAS_ONE}) {{ emit({_DISTANCE}); }}",
+    "script": f"if ({_HAS_ONE}) {{ return {_DISTANCE}; }} return null;",
 }
 
 

@@ -1,0 +1,119 @@
+"""
+Draws the pictures of docs/dashboards.md and docs/kibana.md: panels of the pack, and distances to one text.
+
+    python bench/pictures.py licenses/docs.jsonl.gz --text X:MIT --out docs
+
+Ingests the texts of the file (JSON Lines with id, title and text) into an OpenSearch of its own, sends the search of
+each panel as the products do where no filter is chosen, and lets Vega draw the answer. The last picture counts
+documents by the script that `es-simhash query --script-field` prints. Needs vl-convert-python and pillow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from PIL import Image
+from vectors import connect
+
+from es_simhash import SimHashClient, build_dashboards, build_distance_field, fingerprint
+from es_simhash.dashboards.chart_words import ENGLISH
+from es_simhash.dashboards.charts import distances_chart
+from es_simhash.dashboards.rows import given
+from es_simhash.servers import embedded_server
+
+INDEX = "licences"
+MAX_DISTANCE = 10
+# Panel, file, width and height.
+PANELS = {
+    "largest groups": ("panel-largest-groups", 860, 260),
+    "sizes of groups": ("panel-sizes", 430, 220),
+    "distances": ("panel-distances", 430, 220),
+    "hot blocks": ("panel-hot-blocks", 640, 260),
+}
+# How far the chart of distances to one text goes.
+FARTHEST = 40
+FONT = "Inter, 'Open Sans', 'Noto Sans CJK SC', sans-serif"
+
+
+def read_texts(path: str) -> list[dict[str, str]]:
+    """Return the documents of a file."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def fill(client: Any, documents: list[dict[str, str]]) -> None:
+    """Ingest *documents*, and group them."""
+    simhash = SimHashClient(client)
+    simhash.create_index(INDEX, text_field="body", max_distance=MAX_DISTANCE)
+    actions = ({"_id": each["id"], "_source": {"title": each["title"], "body": each["text"]}} for each in documents)
+    refused = [each for each in simhash.ingest(INDEX, actions) if each.action == "refused"]
+    if refused:
+        raise RuntimeError(str(refused[0]))
+    client.indices.refresh(index=INDEX)
+
+
+def answered(client: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the specification of a panel with the answer to its search in place of the search."""
+    first = spec["data"][0]
+    body = first.pop("url")["body"] | {"query": {"match_all": {}}}
+    first["values"] = client.search(index=INDEX, body=body)
+    return spec
+
+
+def distances_to(client: Any, wanted: int) -> dict[str, Any]:
+    """Return a chart of the documents by their distance to *wanted*, as the script field computes it."""
+    script = build_distance_field("script", wanted)["script"]
+    near = {"terms": {"script": script, "size": FARTHEST + 1, "order": {"_key": "asc"}}}
+    answer = client.search(index=INDEX, body={"size": 0, "aggs": {"near": near}})
+    found = [(int(each["key"]), each["doc_count"]) for each in answer["aggregations"]["near"]["buckets"]]
+    rows = [{"distance": bits, "documents": number} for bits, number in found if bits <= FARTHEST]
+    words = replace(ENGLISH, bits="near_dup_distance: bits that differ from the text", duplicates="documents")
+    return distances_chart(given(rows), words)
+
+
+def write(spec: dict[str, Any], path: Path, width: int, height: int) -> None:
+    """Draw *spec* in the colours of Kibana's light theme."""
+    spec |= {"width": width, "height": height, "background": "#ffffff"}
+    label, title = ({"fill": fill, "font": FONT} for fill in ("#343741", "#1a1c21"))
+    grid = "#e0e5ee"
+    spec["config"] = {
+        "style": {"guide-label": label, "guide-title": title, "group-title": title},
+        "axis": {"gridColor": grid, "tickColor": grid, "domainColor": grid},
+    }
+    picture = Image.open(BytesIO(vl_convert.vega_to_png(spec, scale=1.5)))
+    picture.convert("RGB").quantize(64).save(path, optimize=True)
+
+
+def main() -> None:
+    """Run, and write the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("texts", help="JSON Lines with id, title and text, gzip")
+    parser.add_argument("--text", required=True, help="id of the text for the chart of distances")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    documents = read_texts(arguments.texts)
+    [text] = [each["text"] for each in documents if each["id"] == arguments.text]
+    pack = build_dashboards(INDEX, text_field="body")
+    states = [json.loads(each["attributes"]["visState"]) for each in pack if each["type"] == "visualization"]
+    specs = {each["title"].partition(", ")[2]: each["params"]["spec"] for each in states if each["type"] == "vega"}
+    with embedded_server("opensearch", heap="512m") as server:
+        client = connect(server)
+        fill(client, documents)
+        for title, (name, width, height) in PANELS.items():
+            write(answered(client, json.loads(specs[title])), arguments.out / f"{name}.png", width, height)
+        wanted = fingerprint(text)
+        if wanted is None:
+            raise RuntimeError("the text has no fingerprint")
+        write(distances_to(client, wanted), arguments.out / "kibana-distance-field.png", 640, 240)
+        client.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""
+``es-simhash pipeline``: the ingest pipeline that computes fingerprints on the server, as JSON, as text, or installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import print_json, print_line, print_text, to_json
+from es_simhash.hashing import DEFAULT_SCHEME
+from es_simhash.pipeline.build import build_pipeline
+
+_NAME = "simhash-fingerprints"
+_SETTING = """\
+# Every document of an index passes its final pipeline, after all others. In a template this goes below "template"."""
+
+EXAMPLES = [
+    "es-simhash pipeline --text-field body > pipeline.json",
+    "es-simhash pipeline news --text-field body --console",
+    "es-simhash pipeline news --install --use-as final",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES)
+@click.argument("index", required=False)
+@options.text_fields
+@click.option("--name", metavar="NAME", help=f"Name of the pipeline; by default {_NAME}, with your prefix.")
+@click.option("--console", is_flag=True, help="Print text to paste into Dev Tools.")
+@click.option(
+    "--install", is_flag=True, help="Store the pipeline on the server, for INDEX and the text field it records."
+)
+@click.option(
+    "--use-as",
+    type=click.Choice(["default", "final"]),
+    help="With --install: let INDEX use it, for documents that name no other pipeline (default), or for every document "
+    "after all other pipelines (final).",
+)
+@click.option(
+    "--value/--no-value",
+    default=True,
+    show_default=True,
+    help="Whether documents also hold the fingerprint as a number, which scripts need.",
+)
+@options.scheme
+@options.target
+@options.as_json
+def command(
+    index: str | None,
+    text_fields: tuple[str, ...],
+    name: str | None,
+    use_as: Any,
+    target: Target,
+    *,
+    console: bool,
+    install: bool,
+    value: bool,
+    as_json: bool,
+) -> None:
+    """
+    Print the ingest pipeline that gives documents their fingerprints, or install it.
+
+    Any program can then write to INDEX: the fingerprints are those of Python, bit for bit. With --install the server
+    first proves that on probe texts. Only the scheme shingles can be computed on a server.
+    """
+    if install:
+        _install(index, name, use_as, target, text_fields, console=console, as_json=as_json)
+        return
+    if use_as is not None:
+        raise click.UsageError("--use-as changes an index: pass --install too, and INDEX")
+    if not text_fields:
+        raise click.UsageError("pass --text-field FIELD, the field that the text comes from")
+    pipeline = build_pipeline(
+        scheme=target.scheme or DEFAULT_SCHEME, text_field=text_fields, prefix=target.prefix, value=value
+    )
+    if console:
+        print_text(_console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index"))
+    else:
+        print_json(pipeline, indent=None if as_json else 2)
+
+
+def _install(
+    index: str | None,
+    name: str | None,
+    use_as: Any,
+    target: Target,
+    text_fields: tuple[str, ...],
+    *,
+    console: bool,
+    as_json: bool,
+) -> None:
+    if index is None:
+        raise click.UsageError("--install needs INDEX, which says what the pipeline computes")
+    if console or text_fields:
+        given = "--console" if console else "--text-field"
+        raise click.UsageError(f"--install takes no {given}: INDEX records its text field and scheme")
+    with connect(target, index) as connection:
+        installed = connection.simhash.put_pipeline(index, name=name, use_as=use_as)
+    if as_json:
+        print_json(installed.to_dict())
+        return
+    users = f"; {', '.join(installed.indices)} use it as {use_as} pipeline" if installed.indices else ""
+    print_line(f"stored pipeline {installed.name}, scheme {installed.scheme}{users}")
+
+
+def _console_text(pipeline: dict[str, Any], name: str, index: str) -> str:
+    """Return Dev Tools text that stores *pipeline* and lets *index* use it."""
+    settings = to_json({"index.final_pipeline": name}, indent=2)
+    return f"PUT _ingest/pipeline/{name}\n{to_json(pipeline)}\n\n{_SETTING}\nPUT {index}/_settings\n{settings}"

@@ -1,0 +1,3 @@
+"""
+The fingerprint on the server: an ingest pipeline in Painless, built as plain dicts. No request is made here.
+"""

@@ -1,0 +1,127 @@
+"""
+Builds the ingest pipeline, and refuses the schemes that a server cannot compute. Plain dicts, no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from es_simhash.errors import SchemeError
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.index.explain_plan import plan_lookup
+from es_simhash.index.fields import DEFAULT_PREFIX, OWNED, Fields
+from es_simhash.index.meta import check_text_fields
+from es_simhash.pipeline.source import script_source
+from es_simhash.pipeline.tables import character_tables
+
+__all__ = ["build_pipeline"]
+
+_ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
+
+# Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
+_LEAST = (
+    "int least = 65; long wanted = Long.parseUnsignedLong(params.wanted, 16); for (def each : doc[params.field]) "
+    "{ least = (int) Math.min(least, Long.bitCount(wanted ^ Long.parseUnsignedLong(each, 16))); }"
+)
+_NEAR = f"{_LEAST} return least <= params.most;"
+_DISTANCE = f"{_LEAST} return least;"
+
+
+def build_pipeline(
+    *,
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    text_field: str | Sequence[str],
+    prefix: str = DEFAULT_PREFIX,
+    value: bool = True,
+) -> dict[str, Any]:
+    """
+    Return an ingest pipeline that gives each document the fingerprint of its text, bit for bit as in Python.
+
+    It is one script processor, of about 180 KB. A document without the text field stays as it is. What has no
+    fingerprint for another reason is written without one, and ``error`` below the prefix says why: ``not_text`` (a
+    value is a number or an object), ``too_long`` (a million characters or more) or ``failed``. It needs Painless, as
+    every Elasticsearch and OpenSearch has it.
+
+    Args:
+        scheme:
+            ``shingles``, in any version and with any size, seed and weighting.
+        text_field:
+            Field or fields that the text comes from, in order.
+        prefix:
+            Name of the object that holds the fields.
+        value:
+            Whether documents get the signed 64-bit copy too.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        SchemeError: If the scheme is unknown, or a server cannot compute it; the message says what to do instead.
+        InvalidInputError: If another argument cannot be used.
+
+    Examples:
+        >>> pipeline = build_pipeline(text_field="body")
+        >>> pipeline["processors"][0]["script"]["params"]["text_fields"]
+        ['body']
+    """
+    resolved = _computable(get_scheme(scheme))
+    names = check_text_fields(text_field)
+    fields = Fields(prefix)
+    parameters = {
+        "scheme": resolved.to_dict(),
+        "text_fields": list(names),
+        "prefix": prefix,
+        "owned": list(OWNED),
+        "tables": character_tables().to_list(),
+        "plans": _plans(),
+        "near": _NEAR,
+        "distance": _DISTANCE,
+    }
+    failed = {"set": {"field": fields.error, "value": "failed", "ignore_failure": True}}
+    script = {
+        "lang": "painless",
+        "source": script_source(resolved, value=value),
+        "params": parameters,
+        "tag": "es-simhash",
+        "on_failure": [failed],
+    }
+    return {
+        "description": f"es_simhash: fingerprints of {', '.join(names)}, scheme {resolved}",
+        "processors": [{"script": script}],
+    }
+
+
+def _computable(scheme: Scheme) -> Scheme:
+    """
+    Return *scheme* if a server can compute it.
+
+    Raises:
+        SchemeError: If it cannot.
+    """
+    if scheme.name != "shingles":
+        reasons = {
+            "keywords": "its words need a dictionary and jieba",
+            "words": "its shingles have any length",
+            "weighted": "its features come from your own program",
+        }
+        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: {reasons[scheme.name]}: {_ELSEWHERE}")
+    if scheme.preprocess:
+        steps = ", ".join(scheme.preprocess)
+        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: it has no step {steps}: {_ELSEWHERE}")
+    if scheme.parameters["hash"] != "xxh3_64":
+        raise SchemeError(
+            f"an ingest pipeline cannot compute scheme {scheme}: it has only the hash xxh3_64: {_ELSEWHERE}"
+        )
+    return scheme
+
+
+def _plans() -> list[dict[str, Any]]:
+    """
+    Return for each distance, from 0 on, the radius of each block and how many must match, up to the first scan.
+
+    They are the cheapest in a million documents: the server does not know how many there are.
+    """
+    found: list[dict[str, Any]] = []
+    while not (plan := plan_lookup(len(found))).is_scan:
+        radii = [radius for (radius,) in plan.radii]
+        found.append({"radii": radii, "minimum_should_match": plan.minimum_should_match})
+    return found

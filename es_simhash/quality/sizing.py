@@ -1,0 +1,270 @@
+"""
+What an index of so many documents takes: disk, memory, the cost of a lookup, shards and settings.
+
+Arithmetic on constants that were measured; docs/sizing.md has the measurements. The results are defined in ``size``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Literal
+
+from es_simhash.arguments import check_choice, check_count, check_number
+from es_simhash.errors import WrongTypeError, shorten
+from es_simhash.index.explain_plan import explain_plan
+from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, check_max_distance
+from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats, PlanEstimate
+from es_simhash.quality.size import Advice, Figure, IndexSize, Size
+
+__all__ = ["PRODUCTS", "Product", "estimate_growth", "estimate_size"]
+
+Product = Literal["opensearch", "elasticsearch"]
+PRODUCTS: tuple[Product, ...] = ("opensearch", "elasticsearch")
+
+MOST_DOCUMENTS = 10**15
+# Primary shards of one index, by default of both products, and of many indices behind one name.
+MOST_SHARDS = 1_024
+MOST_SHARDS_TOGETHER = 1_000_000
+
+# What both products' documentation advises for a shard.
+SHARD_DOCUMENTS = 200_000_000
+SHARD_BYTES = 50 * 2**30
+# Segments of one shard as written: 8 to 12 were found at 4 million documents.
+WRITTEN_SEGMENTS = 10
+
+# Documents up to which lookups were measured.
+LOOKUPS_UP_TO = 4_000_000
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class LookupCosts:
+    """
+    What a lookup costs beyond an empty search, in thousandths of one, on one product.
+
+    Attributes:
+        always:
+            Of any lookup.
+        term:
+            Of a block term looked up in one segment.
+        posting:
+            Of a posting read.
+        check:
+            Of a document whose distance a script computes.
+        hit:
+            Of a candidate sent to the client.
+        skimmed:
+            Of a candidate that is sent without its id.
+    """
+
+    always: float
+    term: float
+    posting: float
+    check: float
+    hit: float
+    skimmed: float
+
+
+# Fitted by bench/fit_sizing.py to lookups among 4 million documents, which they meet within a quarter. Elasticsearch
+# reads several segments at once. Its scripts were not measured: their cost is OpenSearch's.
+COSTS: dict[Product, LookupCosts] = {
+    "opensearch": LookupCosts(628, 0.534, 0.0388, 0.0724, 12.0, 4.0),
+    "elasticsearch": LookupCosts(754, 0.0947, 0.0252, 0.0724, 8.5, 4.2),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """
+    Bytes for each document, from and to, and besides them; and the most documents with which they were measured.
+    """
+
+    low: float
+    high: float
+    up_to: int
+    fixed: int = 0
+
+    def figure(self, name: str, documents: int, copies: int = 1) -> Figure:
+        """Return what so many *documents* take."""
+        low, high = (copies * (each * documents + self.fixed) for each in (self.low, self.high))
+        return Figure(name, low, high, "bytes", "measured", self.up_to)
+
+
+# Of either product, merged and as written, with the copy in _source; by bench/sizing.py and bench/lookup.py.
+DISK = {"disk_fingerprints": Bytes(140, 160, 4_000_000), "disk_groups": Bytes(15, 40, 100_000)}
+# Peak memory of the client by bench/pairs.py, with ids of 10 characters.
+MEMORY = {
+    "memory_pairs": Bytes(90, 100, 3_000_000),
+    "memory_reconcile": Bytes(105, 115, 3_000_000),
+    "memory_reconcile_texts": Bytes(250, 265, 3_000_000, 256 * MIB),
+    "memory_fingerprints": Bytes(40, 55, 100_000_000, 60 * MIB),
+}
+
+
+def estimate_size(
+    documents: int,
+    *,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    product: Product | None = None,
+    shards: int | None = None,
+    replicas: int = 1,
+    segments: int = WRITTEN_SEGMENTS,
+    document_bytes: int = 0,
+    scripts: bool = True,
+    density: float = 1.0,
+) -> Size:
+    """
+    Return what an index of *documents* takes: disk, memory, the cost of a lookup, and what to set.
+
+    Costs of lookups are multiples of an empty search of the same index, so they do not depend on the machine much. They
+    go from all shards being searched at once to one after the other.
+
+    Args:
+        documents:
+            Documents with a fingerprint.
+        max_distance:
+            Largest distance of a lookup in bits, inclusive, 0 to 64.
+        product:
+            ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
+        shards:
+            Primary shards; by default as many as their size demands.
+        replicas:
+            Copies of each shard.
+        segments:
+            Segments of one shard as written.
+        document_bytes:
+            Bytes on disk of a document without our fields; it decides about shards.
+        scripts:
+            Whether the server may run a script to compare fingerprints.
+        density:
+            How uneven fingerprints are: see :class:`IndexStats`; less than 1 counts as 1.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If it is out of range.
+
+    Examples:
+        >>> size = estimate_size(500_000_000, max_distance=8)
+        >>> size.shards, size.figure("block_terms").high
+        (3, 431)
+    """
+    check_count("documents", documents, 1, MOST_DOCUMENTS)
+    check_max_distance(max_distance)
+    check_choice("product", product, (None, *PRODUCTS))
+    check_count("replicas", replicas, 0, MOST_SHARDS)
+    check_count("segments", segments)
+    check_count("document_bytes", document_bytes, 0)
+    check_number("density", density, above=0, advice="a number above 0")
+    if not isinstance(scripts, bool):
+        raise WrongTypeError(f"scripts must be True or False, not {shorten(scripts)}")
+    disk = _disk(documents, document_bytes, 1 + replicas)
+    memory = [each.figure(name, documents) for name, each in MEMORY.items()]
+    advised = _advised_shards(documents, sum(each.high for each in disk) / (1 + replicas))
+    shards = advised if shards is None else check_count("shards", shards, 1, MOST_SHARDS_TOGETHER)
+    stats = IndexStats(documents, max(1.0, density))
+    plans = [
+        explain_plan(max_distance, stats=stats, limits=Limits(scripts=allowed))[0]
+        for allowed in ((True, False) if scripts else (False,))
+    ]
+    costs = [COSTS[each] for each in PRODUCTS if product in (None, each)]
+    return Size(
+        documents,
+        max_distance,
+        shards,
+        replicas,
+        segments,
+        tuple(each.plan.name for each in plans),
+        (*disk, *_lookup(plans, costs, shards, segments), *memory),
+        _advice(plans, advised, product),
+    )
+
+
+def estimate_growth(
+    measured: IndexSize,
+    documents: int | None = None,
+    *,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    product: Product | None = None,
+    shards: int | None = None,
+    replicas: int | None = None,
+    scripts: bool = True,
+) -> Size:
+    """
+    Return what the index that was *measured* takes, or takes when it has so many *documents*.
+
+    What is not given is as it was measured; the rest is as in :func:`estimate_size`.
+    """
+    each = measured.bytes / max(1, measured.documents)
+    ours = sum(each.low for each in DISK.values()) if measured.fingerprinted else 0.0
+    size = estimate_size(
+        max(1, measured.documents) if documents is None else documents,
+        max_distance=max_distance,
+        product=product,
+        shards=measured.shards if shards is None else shards,
+        replicas=measured.replicas if replicas is None else replicas,
+        segments=max(1, ceil(measured.segments / measured.shards)),
+        document_bytes=max(0, round(each - ours)),
+        scripts=scripts,
+        density=measured.density,
+    )
+    figures = [
+        replace(figure, basis="measured", up_to=measured.documents) if figure.name == "disk_other_fields" else figure
+        for figure in size.figures
+    ]
+    return replace(size, figures=tuple(figures), measured=measured)
+
+
+def _disk(documents: int, document_bytes: int, copies: int) -> list[Figure]:
+    figures = [each.figure(name, documents, copies) for name, each in DISK.items()]
+    if document_bytes:
+        own = float(document_bytes * documents * copies)
+        figures.append(Figure("disk_other_fields", own, own, "bytes", "exact"))
+    return figures
+
+
+def _advised_shards(documents: int, bytes_: float) -> int:
+    return min(MOST_SHARDS, max(ceil(documents / SHARD_DOCUMENTS), ceil(bytes_ / SHARD_BYTES)))
+
+
+def _lookup(plans: Sequence[PlanEstimate], costs: Sequence[LookupCosts], shards: int, segments: int) -> list[Figure]:
+    """Return what a lookup by the first of *plans* reads and costs, and what it costs by the last, without scripts."""
+    best, plain = plans[0], plans[-1]
+
+    def cost(name: str, plan: PlanEstimate, segments: int) -> Figure:
+        found = [_times_empty(plan, each, shards, segments, parallel=way) for each in costs for way in (True, False)]
+        return Figure(name, min(found), max(found), "times an empty search", "modelled", LOOKUPS_UP_TO)
+
+    figures = [
+        Figure("block_terms", best.plan.terms, best.plan.terms, "terms", "exact"),
+        Figure("postings", best.postings, best.postings, "postings", "modelled", LOOKUPS_UP_TO),
+        Figure("candidates", best.passing, best.passing, "documents", "modelled", LOOKUPS_UP_TO),
+        cost("lookup_as_written", best, segments),
+        cost("lookup_one_segment", best, 1),
+    ]
+    return [*figures, cost("lookup_without_scripts", plain, segments)] if best.plan.script else figures
+
+
+def _times_empty(found: PlanEstimate, costs: LookupCosts, shards: int, segments: int, *, parallel: bool) -> float:
+    """Return the cost of a lookup over that of an empty search; *parallel*: all shards are searched at once."""
+    sent = 0.0 if found.plan.script else found.hits
+    first = min(sent, SKIMMED_FROM)
+    searched = (
+        costs.term * found.plan.terms * segments * shards
+        + costs.posting * found.postings
+        + costs.check * (found.passing if found.plan.script else 0.0)
+    )
+    client = costs.always + costs.hit * first + costs.skimmed * (sent - first)
+    return 1 + (client + searched / (shards if parallel else 1)) / 1000
+
+
+def _advice(plans: Sequence[PlanEstimate], shards: int, product: Product | None) -> tuple[Advice, ...]:
+    found = [Advice("index.number_of_shards", shards, "shard size"), Advice("segments", 1, "idle index")]
+    found.append(Advice("index.refresh_interval", "30s", "loading"))
+    if product != "elasticsearch":
+        found.append(Advice("index.search.concurrent_segment_search.mode", "all", "idle cores"))
+    if len(plans) == 1:
+        found.append(Advice("scripts", "allow", "fewer terms"))
+    return tuple(found)

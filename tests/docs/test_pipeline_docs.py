@@ -1,0 +1,36 @@
+"""The requests in docs/pipeline.md, as any program sends them: the lookup finds what Python finds."""
+
+import json
+import re
+import uuid
+
+from es_simhash import SimHashClient, fingerprint, to_hex
+from tests.docs.blocks import ROOT
+from tests.server.conftest import get_server, make_client
+from tests.server.support import ONE_SHARD
+
+TEXT = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_the_lookup(request):
+    """With names of this test's own."""
+    server = get_server(request, "opensearch")
+    name = f"test-{uuid.uuid4().hex}"
+    request.addfinalizer(lambda: server.request("DELETE", f"/_ingest/pipeline/{name}"))
+    request.addfinalizer(lambda: server.remove(name))
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        simhash.put_pipeline(name, name=name, use_as="final")
+    (method, simulate, asked), (_, search, _) = REQUESTS
+    question = json.loads(asked)
+    text = question["docs"][0]["_source"]["body"]
+    for number, body in enumerate((text.upper(), "Something else entirely, about other people in another town.")):
+        server.request("PUT", f"/{name}/_doc/{number}?refresh=true", {"body": body})
+    made = server.request(method, simulate.replace("simhash-fingerprints", name), question)
+    ours = made["docs"][0]["doc"]["_source"]["simhash"]
+    assert ours["fingerprint"] == to_hex(fingerprint(text))
+    answer = server.request(method, search.replace("news", name), ours["lookup"]["body"])
+    assert [(hit["_id"], hit["fields"]["distance"]) for hit in answer["hits"]["hits"]] == [("0", [0])]
+    assert answer["hits"]["total"] == {"value": 1, "relation": "eq"}
