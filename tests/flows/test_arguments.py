@@ -121,7 +121,6 @@ KINDS = {
     "memory_bytes": "count",
     "batch": "count",
     "lookups": "choice",
-    "memory_bytes": "count",
     "min_size": "count",
     "size": "count",
     "slices": "count",
