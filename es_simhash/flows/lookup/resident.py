@@ -172,6 +172,8 @@ class Resident:
         self.note_refresh()
         operations = sum(each.latest.largest + 1 for each in self._readings.values())
         yield from self._read(self._unread(PAGE * max(1, operations // max(1, documents))))
+        if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
+            raise ResidentError("search", f"none of {documents:,} documents was shown")
 
     def note_refresh(self) -> None:
         """Note that the index was refreshed, which began after the last request of this object was answered."""
