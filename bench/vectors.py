@@ -170,9 +170,11 @@ def fill(client: Any, fingerprints: np.ndarray) -> None:
     client.indices.flush(index=INDEX)
 
 
-def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, chunk: int = 5_000) -> None:
+def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, first: int = 0, chunk: int = 5_000) -> None:
     """
     Write a document that holds our fields and nothing else for each of *fingerprints*, and refresh.
+
+    Its id is its position, counted from *first*.
     """
     signed = fingerprints.view(np.int64)
     for start in range(0, len(fingerprints), chunk):
@@ -180,7 +182,7 @@ def write_documents(client: Any, index: str, fingerprints: np.ndarray, *, chunk:
         for position in range(start, min(start + chunk, len(fingerprints))):
             digits = f"{int(fingerprints[position]):016x}"
             blocks = ",".join(f'"block{i}":"{digits[4 * i : 4 * i + 4]}"' for i in range(4))
-            lines.append(f'{{"index":{{"_id":"{position}"}}}}')
+            lines.append(f'{{"index":{{"_id":"{first + position}"}}}}')
             lines.append(f'{{"simhash":{{"fingerprint":"{digits}",{blocks},"value":{int(signed[position])}}}}}')
         answer = client.bulk(index=index, body="\n".join(lines) + "\n")
         if answer["errors"]:

@@ -10,9 +10,11 @@ The errors of es_simhash, and nothing else.
     ├── MappingError                the index lacks our fields, or has them with the wrong type
     ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
     │   └── NoIndexError            no index matches a pattern
+    ├── IncompleteWriteError        some documents were not written
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
+    ├── RoundsError                 groups were not finished in the rounds allowed
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
@@ -28,11 +30,13 @@ __all__ = [
     "EmbeddedServerError",
     "GuardRailError",
     "IncompleteSearchError",
+    "IncompleteWriteError",
     "InvalidInputError",
     "MappingError",
     "MissingDependencyError",
     "NoIndexError",
     "PipelineError",
+    "RoundsError",
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",
@@ -173,6 +177,23 @@ class IncompleteSearchError(SimHashError):
         self.reasons = reasons
 
 
+class IncompleteWriteError(SimHashError):
+    """
+    Some documents were not written; the others were.
+
+    Attributes:
+        changed:
+            How many were changed or deleted since they were read.
+        refused:
+            How many the server refused.
+    """
+
+    def __init__(self, message: str, *, changed: int = 0, refused: int = 0) -> None:
+        super().__init__(message)
+        self.changed = changed
+        self.refused = refused
+
+
 class NoIndexError(IncompleteSearchError):
     """
     A pattern matches no index, or none that the user may see, so nothing was searched.
@@ -200,6 +221,20 @@ class MissingDependencyError(SimHashError, ImportError):
     """
     A function needs an extra that is not installed; the message names it.
     """
+
+
+class RoundsError(SimHashError):
+    """
+    Groups were not finished in the rounds allowed, and nothing is returned.
+
+    Attributes:
+        pairs:
+            Number of pairs that were left.
+    """
+
+    def __init__(self, message: str, *, pairs: int = 0) -> None:
+        super().__init__(message)
+        self.pairs = pairs
 
 
 class PipelineError(SimHashError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["fingerprint", "fingerprint_array", "fingerprint_features", "fingerprints"]
+__all__ = ["fingerprint", "fingerprint_array", "fingerprint_features", "fingerprints", "text_scheme"]
 
 
 def fingerprint(text: str, *, scheme: str | Scheme = DEFAULT_SCHEME) -> int | None:
@@ -81,7 +81,7 @@ def fingerprints(
         >>> fingerprints(["", "?!"])
         [None, None]
     """
-    resolved = _text_scheme(scheme)
+    resolved = text_scheme(scheme)
     if workers is None:
         from es_simhash.hashing import batches  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
@@ -108,7 +108,7 @@ def fingerprint_array(
     """
     from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprints
 
-    return batches.fold_all(_checked(texts), _text_scheme(scheme))
+    return batches.fold_all(_checked(texts), text_scheme(scheme))
 
 
 def fingerprint_features(
@@ -157,7 +157,14 @@ def _checked(texts: Iterable[str]) -> list[str]:
     return items
 
 
-def _text_scheme(scheme: str | Scheme) -> Scheme:
+def text_scheme(scheme: str | Scheme) -> Scheme:
+    """
+    Return the scheme that *scheme* names.
+
+    Raises:
+        InvalidInputError: If it takes features and not text.
+        SchemeError: If it is unknown.
+    """
     resolved = get_scheme(scheme)
     if resolved.name == "weighted":
         raise InvalidInputError(f"scheme {resolved.id} takes features, not text: call fingerprint_features()")

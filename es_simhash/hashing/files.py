@@ -1,6 +1,8 @@
 """
 The user's own dictionary, IDF and stop-word files: read whole, identified by SHA-256.
 
+A process on a machine that lacks such a file can be given its content (``provide_file``).
+
 Their content is parsed in ``segment.py`` and ``keywords.py``.
 """
 
@@ -13,7 +15,10 @@ from pathlib import Path
 from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.scheme import Scheme
 
-__all__ = ["digest_of", "file_digest", "read_file", "scheme_file"]
+__all__ = ["digest_of", "file_digest", "provide_file", "read_file", "scheme_file"]
+
+# Contents by digest, for schemes whose files this machine need not have.
+_provided: dict[str, bytes] = {}
 
 
 def digest_of(content: bytes) -> str:
@@ -47,6 +52,13 @@ def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
     return digest_of(read_file(path, purpose=purpose))
 
 
+def provide_file(content: bytes) -> None:
+    """
+    Let schemes that name *content* by its digest find it in this process, wherever the file is.
+    """
+    _provided[digest_of(content)] = content
+
+
 def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
     """
     Return the content of one of a scheme's files, or ``None`` if the scheme has no such file.
@@ -57,6 +69,8 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
     digest = scheme.digests.get(purpose)
     if digest is None:
         return None
+    if digest in _provided:
+        return _provided[digest]
     path = scheme.files.get(purpose)
     if path is None:
         raise SchemeError(

@@ -24,8 +24,9 @@ Product = Literal["opensearch", "elasticsearch"]
 PRODUCTS: tuple[Product, ...] = ("opensearch", "elasticsearch")
 
 MOST_DOCUMENTS = 10**15
+# Primary shards of one index, by default of both products, and of many indices behind one name.
 MOST_SHARDS = 1_024
-"""Most primary shards of an index, by default of both products."""
+MOST_SHARDS_TOGETHER = 1_000_000
 
 # What both products' documentation advises for a shard.
 SHARD_DOCUMENTS = 200_000_000
@@ -33,10 +34,8 @@ SHARD_BYTES = 50 * 2**30
 # Segments of one shard as written: 8 to 12 were found at 4 million documents.
 WRITTEN_SEGMENTS = 10
 
-# Bytes a document of our fields, on either product, merged and as written, with the copy in _source.
-DISK = {"disk_fingerprints": (140.0, 160.0), "disk_groups": (15.0, 40.0)}
-# Documents up to which disk and lookups were measured.
-MEASURED_UP_TO = 4_000_000
+# Documents up to which lookups were measured.
+LOOKUPS_UP_TO = 4_000_000
 
 MIB = 2**20
 
@@ -78,23 +77,31 @@ COSTS: dict[Product, LookupCosts] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Bytes:
     """
-    Bytes of the client's memory: for each document, from and to, and besides them; and the most documents measured.
+    Bytes for each document, from and to, and besides them; and the most documents with which they were measured.
     """
 
     low: float
     high: float
-    fixed: int
     up_to: int
+    fixed: int = 0
+
+    def figure(self, name: str, documents: int, copies: int = 1) -> Figure:
+        """Return what so many *documents* take."""
+        low, high = (copies * (each * documents + self.fixed) for each in (self.low, self.high))
+        return Figure(name, low, high, "bytes", "measured", self.up_to)
 
 
-# Peak memory by bench/pairs.py, with ids of 10 characters.
+# Of either product, merged and as written, with the copy in _source and ids of 10 characters; by bench/sizing.py and
+# bench/lookup.py.
+DISK = {"disk_fingerprints": Bytes(140, 160, 4_000_000), "disk_groups": Bytes(15, 25, 100_000)}
+# Peak memory of the client by bench/pairs.py, with ids of 10 characters.
 MEMORY = {
-    "memory_pairs": Memory(90, 100, 0, 3_000_000),
-    "memory_reconcile": Memory(105, 115, 0, 3_000_000),
-    "memory_reconcile_texts": Memory(250, 265, 256 * MIB, 3_000_000),
-    "memory_fingerprints": Memory(40, 55, 60 * MIB, 100_000_000),
+    "memory_pairs": Bytes(90, 100, 3_000_000),
+    "memory_reconcile": Bytes(105, 115, 3_000_000),
+    "memory_reconcile_texts": Bytes(250, 265, 3_000_000, 256 * MIB),
+    "memory_fingerprints": Bytes(40, 55, 100_000_000, 60 * MIB),
 }
 
 
@@ -154,9 +161,10 @@ def estimate_size(
     check_number("density", density, above=0, advice="a number above 0")
     if not isinstance(scripts, bool):
         raise WrongTypeError(f"scripts must be True or False, not {shorten(scripts)}")
-    disk = _disk(documents, document_bytes, replicas)
+    disk = _disk(documents, document_bytes, 1 + replicas)
+    memory = [each.figure(name, documents) for name, each in MEMORY.items()]
     advised = _advised_shards(documents, sum(each.high for each in disk) / (1 + replicas))
-    shards = advised if shards is None else check_count("shards", shards, 1, MOST_SHARDS)
+    shards = advised if shards is None else check_count("shards", shards, 1, MOST_SHARDS_TOGETHER)
     stats = IndexStats(documents, max(1.0, density))
     plans = [
         explain_plan(max_distance, stats=stats, limits=Limits(scripts=allowed))[0]
@@ -170,7 +178,7 @@ def estimate_size(
         replicas,
         segments,
         tuple(each.plan.name for each in plans),
-        (*disk, *_lookup(plans, costs, shards, segments), *_memory(documents)),
+        (*disk, *_lookup(plans, costs, shards, segments), *memory),
         _advice(plans, advised, product),
     )
 
@@ -191,7 +199,7 @@ def estimate_growth(
     What is not given is as it was measured; the rest is as in :func:`estimate_size`.
     """
     each = measured.bytes / max(1, measured.documents)
-    ours = sum(low for low, _ in DISK.values()) if measured.fingerprinted else 0.0
+    ours = sum(each.low for each in DISK.values()) if measured.fingerprinted else 0.0
     size = estimate_size(
         max(1, measured.documents) if documents is None else documents,
         max_distance=max_distance,
@@ -210,14 +218,10 @@ def estimate_growth(
     return replace(size, figures=tuple(figures), measured=measured)
 
 
-def _disk(documents: int, document_bytes: int, replicas: int) -> list[Figure]:
-    copies = documents * (1 + replicas)
-    figures = [
-        Figure(name, low * copies, high * copies, "bytes", "measured", MEASURED_UP_TO)
-        for name, (low, high) in DISK.items()
-    ]
+def _disk(documents: int, document_bytes: int, copies: int) -> list[Figure]:
+    figures = [each.figure(name, documents, copies) for name, each in DISK.items()]
     if document_bytes:
-        own = float(document_bytes * copies)
+        own = float(document_bytes * documents * copies)
         figures.append(Figure("disk_other_fields", own, own, "bytes", "exact"))
     return figures
 
@@ -232,12 +236,12 @@ def _lookup(plans: Sequence[PlanEstimate], costs: Sequence[LookupCosts], shards:
 
     def cost(name: str, plan: PlanEstimate, segments: int) -> Figure:
         found = [_times_empty(plan, each, shards, segments, parallel=way) for each in costs for way in (True, False)]
-        return Figure(name, min(found), max(found), "times an empty search", "modelled", MEASURED_UP_TO)
+        return Figure(name, min(found), max(found), "times an empty search", "modelled", LOOKUPS_UP_TO)
 
     figures = [
         Figure("block_terms", best.plan.terms, best.plan.terms, "terms", "exact"),
-        Figure("postings", best.postings, best.postings, "postings", "modelled", MEASURED_UP_TO),
-        Figure("candidates", best.passing, best.passing, "documents", "modelled", MEASURED_UP_TO),
+        Figure("postings", best.postings, best.postings, "postings", "modelled", LOOKUPS_UP_TO),
+        Figure("candidates", best.passing, best.passing, "documents", "modelled", LOOKUPS_UP_TO),
         cost("lookup_as_written", best, segments),
         cost("lookup_one_segment", best, 1),
     ]
@@ -255,20 +259,6 @@ def _times_empty(found: PlanEstimate, costs: LookupCosts, shards: int, segments:
     )
     client = costs.always + costs.hit * first + costs.skimmed * (sent - first)
     return 1 + (client + searched / (shards if parallel else 1)) / 1000
-
-
-def _memory(documents: int) -> list[Figure]:
-    return [
-        Figure(
-            name,
-            each.low * documents + each.fixed,
-            each.high * documents + each.fixed,
-            "bytes",
-            "measured",
-            each.up_to,
-        )
-        for name, each in MEMORY.items()
-    ]
 
 
 def _advice(plans: Sequence[PlanEstimate], shards: int, product: Product | None) -> tuple[Advice, ...]:

@@ -9,6 +9,7 @@ import re
 import pytest
 
 import es_simhash
+from es_simhash.errors import MissingDependencyError
 
 MODULES = sorted(
     found.name
@@ -26,6 +27,8 @@ def examples_of(name):
         if (error.name or "").partition(".")[0] == "es_simhash":
             raise
         pytest.skip(f"{error.name} is not installed")
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
     # As after `from es_simhash import *`; what a module has of its own goes first.
     found = doctest.DocTestFinder().find(module, name, globs=PUBLIC | vars(module))
     return [each for each in found if each.examples]

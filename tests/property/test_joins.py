@@ -1,5 +1,6 @@
 """The joins that find all pairs of fingerprints, held to slow and obvious code."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,9 +9,10 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.index.grouping import all_pairs
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
-from es_simhash.index.joins import cost, join, keys, ranks, scan
+from es_simhash.index.joins import cost, join, keys, ranks, routes, scan
 from es_simhash.index.joins.keys import Family, families
 from es_simhash.index.joins.ranks import Ranks, sort_places
+from es_simhash.index.joins.routes import plan_routes
 from es_simhash.index.joins.swaps import Swaps
 from tests.property.strategies import related_fingerprints
 
@@ -38,8 +40,7 @@ def tiny(monkeypatch):
         monkeypatch.setattr(module, name, value)
     families.cache_clear()
     # Keys are chosen as for many fingerprints.
-    monkeypatch.setattr(cost, "JOIN", 0.0)
-    monkeypatch.setattr(cost, "ELEMENT", 0.0)
+    monkeypatch.setattr(cost, "IN_MEMORY", replace(cost.IN_MEMORY, join=0.0, element=0.0))
     yield
     families.cache_clear()
 
@@ -164,7 +165,7 @@ def test_thousands_are_joined_as_they_are_compared(make, max_distance, monkeypat
     monkeypatch.setattr(scan, "HOT", 64)
     monkeypatch.setattr(scan, "_SINGLE", 32)
     monkeypatch.setattr(all_pairs, "_THREADED", 1)
-    monkeypatch.setattr(cost, "JOIN", 1_000.0)
+    monkeypatch.setattr(cost, "IN_MEMORY", replace(cost.IN_MEMORY, join=1_000.0))
     chance = np.random.default_rng(max_distance)
     values = make(chance, 600)
     values[:100] = values[-100:] ^ np.uint64(1 << 40)
@@ -187,3 +188,36 @@ def test_ranks_are_places_in_the_order(values, halvings, alike):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "_MOST_HALVINGS", halvings)
         assert Ranks(ordered).of(ordered).tolist() == list(range(len(ordered)))
+
+
+def routed(values, max_distance, *, sample, batch):
+    """Return the pairs of all shares, whose fingerprints arrive there batch by batch, and how many shares there are."""
+    planned = plan_routes(sample, len(values), max_distance)
+    shares = {}
+    for begin in range(0, len(values), batch):
+        for share, part in planned.route(values[begin : begin + batch]):
+            shares.setdefault(share, []).append(part)
+    assert set(shares) <= set(range(planned.count))
+    found = []
+    for share, parts in shares.items():
+        for left, right in planned.pairs(share, np.concatenate(parts)):
+            smaller, larger = np.minimum(left, right), np.maximum(left, right)
+            found += zip(smaller.tolist(), larger.tolist(), strict=True)
+    return found, planned.count
+
+
+@pytest.mark.parametrize("max_distance", [1, 3, 8, 21])
+@pytest.mark.parametrize("make", [uniform, with_few_bits, with_equal_halves, around_one])
+@pytest.mark.parametrize("sampled", [600, 60])
+def test_every_pair_comes_out_of_one_share(make, max_distance, sampled, monkeypatch):
+    """Also where keys are hot, and where the sample is small."""
+    monkeypatch.setattr(routes, "COSTS", cost.Costs(20.0, 1.3, 1_000.0))
+    monkeypatch.setattr(routes, "SHARE", 40)
+    monkeypatch.setattr(routes, "CHUNK", 100)
+    chance = np.random.default_rng(max_distance)
+    values = np.unique(make(chance, 600))
+    chance.shuffle(values)
+    found, shares = routed(values, max_distance, sample=values[:sampled], batch=250)
+    wanted = [tuple(sorted((int(values[a]), int(values[b])))) for a, b, _ in compared(values, max_distance)]
+    assert sorted(found) == sorted(wanted)
+    assert shares > 1

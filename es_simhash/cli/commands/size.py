@@ -65,7 +65,7 @@ EXAMPLES = [
 )
 @click.option(
     "--shards",
-    type=click.IntRange(1, 1024),
+    type=click.IntRange(min=1),
     metavar="N",
     help="Primary shards. Default: as many as INDEX has, else as many as its size demands.",
 )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Index
 from es_simhash.flows.protocol import Call, Flow, Together, error_text, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_shard_missing, is_slice_refused, is_window_refused
@@ -26,8 +27,10 @@ __all__ = [
     "Hits",
     "Pass",
     "Passes",
+    "open_ordered_view",
     "read_each",
     "read_pages",
+    "read_part",
     "read_slices",
     "without_requests",
 ]
@@ -109,7 +112,7 @@ def read_pages(
         What :func:`~es_simhash.flows.transfer.answers.find_gaps` found in the answers, each once.
     """
     options = {} if routing is None else {"routing": routing}
-    view = yield from _open_view(index, options, KEEP_ALIVE_SECONDS)
+    view = yield from _open_view(index, KEEP_ALIVE_SECONDS, options)
     if view is not None:
         view.ranked = ranked
         try:
@@ -180,7 +183,7 @@ def read_slices(
         page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
         between_pages = page * slices / documents_per_second
         keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
-    view = yield from _open_view(index, {}, keep_alive)
+    view = yield from _open_view(index, keep_alive)
     if view is not None:
         view.attempts = ATTEMPTS
         cursors = [Cursor(body, page, part=(number, slices)) for number in range(slices)]
@@ -197,9 +200,56 @@ def read_slices(
     return (yield from _read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
 
 
-def _open_view(index: Index, options: Mapping[str, Any], keep_alive: int) -> Flow[View | None]:
+def read_part(
+    index: Index, body: Mapping[str, Any], handle: Handle, *, view: View | None, page: int, part: tuple[int, int]
+) -> Flow[list[Gap]]:
+    """
+    Give every hit of one slice of *body* to *handle*, and return why some may be missing.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body; its ``size``, order and slice are set here.
+        handle:
+            As for :func:`read_pages`.
+        view:
+            What :func:`open_ordered_view` returned, for all slices; where that is ``None``, each slice is scrolled, and
+            sees the index as it is when its reading begins.
+        page:
+            Hits a page.
+        part:
+            Number of the slice, from 0, and the number of slices.
+    """
+    if view is None:
+        sliced = {**body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else body
+        return (yield from _read_scroll(index, sliced, handle, page, {}))
+    view.attempts = ATTEMPTS
+    cursor = Cursor(body, page, part=part)
+    if not (yield from _read_view(view, [cursor], _one_by_one(handle))):
+        raise InvalidInputError("the server cannot keep an order in a point in time: read without one")
+    return list(view.gaps)
+
+
+def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
+    """
+    Open a view that several programs can read at once; it ends when nobody has read it for *keep_alive* seconds.
+
+    ``None`` where there is no point in time, and where the server keeps no order in one, as OpenSearch before 3.3.
+    """
+    view = yield from _open_view(index, keep_alive)
+    if view is None:
+        return None
+    is_enough = _one_by_one(without_requests(lambda _: True))
+    if (yield from _read_view(view, [Cursor({"_source": False}, 1)], is_enough)):
+        return view
+    yield from _give_back(view.close())
+    return None
+
+
+def _open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
     """Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing."""
-    arguments = {"index": index, "keep_alive": f"{keep_alive}s", **options}
+    arguments = {"index": index, "keep_alive": f"{keep_alive}s", **(options or {})}
     try:
         opened = yield Call("open_point_in_time", arguments, opens=True)
     except Exception as error:

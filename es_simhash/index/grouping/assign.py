@@ -16,7 +16,7 @@ Arrays only; numpy is loaded here, so callers import this module when they first
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.joins.ranks import sort_places
 
-__all__ = ["group_documents", "group_fingerprints"]
+__all__ = ["group_documents", "group_fingerprints", "group_pairs"]
 
 Places = NDArray[np.int64]
 
@@ -87,7 +87,7 @@ def group_fingerprints(
         for found in near_pairs(ordered, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes):
             yield places[found.left], places[found.right]
 
-    canonical = _group(len(fingerprints), pairs(), rule, resources)
+    canonical = group_pairs(len(fingerprints), pairs(), rule, resources)
     canonical[copies] = canonical[originals]
     return canonical
 
@@ -135,13 +135,18 @@ def group_documents(
                 some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
                 yield rank[left[some]], rank[right[some]]
 
-    grouped = _group(len(nodes), pairs(), rule, resources)
+    grouped = group_pairs(len(nodes), pairs(), rule, resources)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
 
 
-def _group(count: int, pairs: Iterator[tuple[Places, Places]], rule: Rule, resources: Resources) -> Places:
+def group_pairs(
+    count: int, pairs: Iterable[tuple[Places, Places]], rule: Rule, resources: Resources = _USUAL
+) -> Places:
+    """
+    Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours.
+    """
     with Edges(count, pairs, resources.spill) as edges:
         return _star(count, edges) if rule == "star" else _connected(count, edges)
 

@@ -7,25 +7,53 @@ sample.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.index.joins.keys import Family, families
 from es_simhash.index.joins.scan import HOT
 
-__all__ = ["choose_keys", "sample_of"]
+__all__ = ["IN_MEMORY", "Costs", "choose_keys", "sample_of"]
 
 Fingerprints = NDArray[np.uint64]
 
-BITS = 64
-# Nanoseconds of one core: to move, sort and scan one fingerprint; to compare one candidate; to begin one join.
-ELEMENT, CANDIDATE, JOIN = 35.0, 1.3, 300_000.0
 SAMPLE = 1 << 14
 # Keys of a family that are tried on the sample.
 _TRIED = 8
 
 
-def choose_keys(values: Fingerprints, bits: list[int], max_distance: int) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """
+    What the parts of a join cost, in nanoseconds of one core.
+
+    Attributes:
+        element:
+            To move, sort and scan one fingerprint.
+        candidate:
+            To compare one candidate.
+        join:
+            To begin one join.
+    """
+
+    element: float
+    candidate: float
+    join: float
+
+
+IN_MEMORY = Costs(35.0, 1.3, 300_000.0)
+
+
+def choose_keys(
+    values: Fingerprints,
+    bits: list[int],
+    max_distance: int,
+    *,
+    count: int | None = None,
+    costs: Costs | None = None,
+) -> list[int]:
     """
     Return the keys that find all pairs of *values* within *max_distance* at the least estimated cost.
 
@@ -38,21 +66,26 @@ def choose_keys(values: Fingerprints, bits: list[int], max_distance: int) -> lis
             The bits that keys may be made of.
         max_distance:
             Largest distance in bits, inclusive.
+        count:
+            How many fingerprints there are, where *values* are a random sample of them.
+        costs:
+            What the parts of a join cost; by default in the memory of this process.
     """
-    count = len(values)
-    if CANDIDATE * count * (count - 1) / 2 <= JOIN:
+    costs = costs or IN_MEMORY
+    count = len(values) if count is None else count
+    if costs.candidate * count * (count - 1) / 2 <= costs.join:
         return [0]
     sample = sample_of(values)
     varying = int(np.bitwise_or.reduce(sample ^ sample[0])) if len(sample) else 0
     # A bit that is the same in all of the sample tells nothing apart.
     bits = [bit for bit in bits if varying >> bit & 1]
-    estimates = [(_uniform_cost(each, count, len(bits)), each) for each in families(len(bits), max_distance)]
+    estimates = [(_uniform_cost(each, count, len(bits), costs), each) for each in families(len(bits), max_distance)]
     *rest, (best, without_key) = estimates
     for cost, family in sorted(rest, key=lambda each: each[0]):
         # Uneven keys only add to the cost of even ones.
         if cost >= best:
             break
-        measured = _measured_cost(family, count, sample, family.keys(bits))
+        measured = _measured_cost(family.keys(bits), count, sample, costs)
         if measured < best:
             best, without_key = measured, family
     return without_key.keys(bits)
@@ -66,15 +99,15 @@ def sample_of(values: Fingerprints) -> Fingerprints:
     return values[np.unique(chance.integers(0, len(values), SAMPLE))]
 
 
-def _uniform_cost(family: Family, count: int, bits: int) -> float:
+def _uniform_cost(family: Family, count: int, bits: int, costs: Costs) -> float:
     pairs = count * (count - 1) / 2
     if not family.parts:
-        return CANDIDATE * pairs
+        return costs.candidate * pairs
     width = bits * family.agreeing / family.pieces
-    return family.count * (JOIN + ELEMENT * count + CANDIDATE * pairs / 2**width)
+    return family.count * (costs.join + costs.element * count + costs.candidate * pairs / 2**width)
 
 
-def _measured_cost(family: Family, count: int, sample: Fingerprints, keys: list[int]) -> float:
+def _measured_cost(keys: list[int], count: int, sample: Fingerprints, costs: Costs) -> float:
     """Estimate the cost from the buckets that some of the keys make of the sample."""
     tried = keys[:: -(-len(keys) // _TRIED)]
     scale = count / len(sample)
@@ -86,4 +119,4 @@ def _measured_cost(family: Family, count: int, sample: Fingerprints, keys: list[
         others = np.minimum((sizes - 1) * scale, HOT)
         total += float((others * sizes).sum()) * scale / 2
     pairs = max(total / len(tried), count * (count - 1) / 2 / 2 ** max(key.bit_count() for key in tried))
-    return float(family.count * (JOIN + ELEMENT * count + CANDIDATE * pairs))
+    return float(len(keys) * (costs.join + costs.element * count + costs.candidate * pairs))

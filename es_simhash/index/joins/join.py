@@ -20,7 +20,7 @@ from es_simhash.index.joins.cost import choose_keys, sample_of
 from es_simhash.index.joins.scan import every_pair, scan
 from es_simhash.index.joins.swaps import Swaps
 
-__all__ = ["ValuePairs", "share_joins"]
+__all__ = ["Join", "ValuePairs", "share_joins"]
 
 Fingerprints = NDArray[np.uint64]
 ValuePairs = tuple[Fingerprints, Fingerprints]
@@ -37,7 +37,7 @@ STEP = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class _Join:
+class Join:
     """
     One join of *values*.
 
@@ -65,6 +65,7 @@ class _Join:
 
     @property
     def key(self) -> int:
+        """The key of this join, as a mask."""
         return self.keys[self.number]
 
     def pairs(self, begin: int, end: int, sections: int) -> Iterator[ValuePairs]:
@@ -81,7 +82,7 @@ class _Join:
             else:
                 for side in found:
                     swaps.apply(side)
-                yield from _unseen(*found, (*self.before, *self.keys[: self.number]))
+                yield from self.unseen(*found)
 
     def _scan(self, sections: list[Fingerprints], width: int) -> Iterator[ValuePairs | Fingerprints]:
         for section in sections:
@@ -91,11 +92,15 @@ class _Join:
                 else:
                     yield section[found[0]], section[found[1]]
 
+    def unseen(self, left: Fingerprints, right: Fingerprints) -> Iterator[ValuePairs]:
+        """Yield those of the pairs of *left* and *right* that no join before this one finds."""
+        yield from _unseen(left, right, (*self.before, *self.keys[: self.number]))
+
     def all_pairs(self, rows: slice) -> Iterator[ValuePairs]:
         """Yield the near pairs whose first place is one of *rows*, comparing every two."""
         pairs = every_pair(self.values, self.max_distance, rows)
         for found in _collect((self.values[left], self.values[right]) for left, right in pairs):
-            yield from _unseen(found[0], found[1], self.before)
+            yield from self.unseen(*found)
 
     def _take(self, swaps: Swaps, begin: int, end: int, section_bits: int) -> Fingerprints:
         """Return a copy of the fingerprints of the sections, with the key at the top."""
@@ -156,7 +161,7 @@ def share_joins(
     """
     bits = list(range(BITS - 1, -1, -1)) if bits is None else bits
     keys = choose_keys(values, bits, max_distance)
-    joins = [_Join(values, bits, keys, number, max_distance, before) for number in range(len(keys))]
+    joins = [Join(values, bits, keys, number, max_distance, before) for number in range(len(keys))]
     if keys == [0]:
         rows = range(0, len(values), _ROWS)
         return [partial(joins[0].all_pairs, slice(first, first + _ROWS)) for first in rows]

@@ -1,0 +1,243 @@
+"""
+From URL, login and product to a search client, for programs that open connections themselves: the command line, Spark.
+
+A login inside a URL is taken out of it before anything else sees the URL. The product is read from the headers of the
+answer to a harmless request on the index that is worked on: a login with rights on that index alone may not ask the
+server what it is. Where the login comes from is decided by the caller.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+
+from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
+
+__all__ = ["Login", "Server", "ca_file_of_environment", "login_of_environment", "open_client", "split_url"]
+
+_DEFAULT_PORTS = {"http": 9200, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """An API key, a user and password, or nothing; never shown."""
+
+    api_key: str | None = field(default=None, repr=False)
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of a request that log in."""
+        if self.api_key is not None:
+            # Both products give out the encoded form; people write down id:key.
+            key = _base64(self.api_key) if ":" in self.api_key else self.api_key
+            return {"authorization": f"ApiKey {key}"}
+        if self.user is not None:
+            return {"authorization": f"Basic {_base64(f'{self.user}:{self.password}')}"}
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """
+    A server, and how to reach it.
+
+    Attributes:
+        url:
+            Its address, without a login.
+        product:
+            ``"elasticsearch"``, ``"opensearch"``, or ``"auto"``: the server says it.
+        ca_file:
+            Path of the certificate to trust; ``None`` for those that the system trusts.
+        is_insecure:
+            Whether its certificate is not verified.
+        timeout_seconds:
+            How long a request may take.
+        others:
+            Addresses of other nodes of the same cluster.
+    """
+
+    url: str
+    product: str = "auto"
+    ca_file: str | None = None
+    is_insecure: bool = False
+    timeout_seconds: float = 60.0
+    others: tuple[str, ...] = ()
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses of all nodes that are known."""
+        return [self.url, *self.others]
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(f"ES_SIMHASH_{name}") or None
+
+
+def login_of_environment() -> Login:
+    """
+    Return the login that ``ES_SIMHASH_API_KEY``, or ``ES_SIMHASH_USER`` and ``ES_SIMHASH_PASSWORD``, name.
+
+    Raises:
+        InvalidInputError: If they cannot be used.
+    """
+    login = Login(_variable("API_KEY"), _variable("USER"), _variable("PASSWORD"))
+    if login.api_key and login.user:
+        raise InvalidInputError("both ES_SIMHASH_API_KEY and ES_SIMHASH_USER are set: unset one of them")
+    if login.user and login.password is None:
+        raise InvalidInputError("ES_SIMHASH_USER is set without ES_SIMHASH_PASSWORD: set both")
+    if login.api_key and not login.api_key.isascii():
+        raise InvalidInputError("ES_SIMHASH_API_KEY has characters that no API key has: set it again")
+    return login
+
+
+def ca_file_of_environment() -> str | None:
+    """
+    Return the path in ``ES_SIMHASH_CA_FILE``, if it is set.
+
+    Raises:
+        InvalidInputError: If there is no file.
+    """
+    path = _variable("CA_FILE")
+    if path is not None and not os.path.isfile(path):  # noqa: PTH113 -- a string is what the clients take
+        raise InvalidInputError(f"ES_SIMHASH_CA_FILE {shorten(path)} is not a file: give the path of the certificate")
+    return path
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode("ascii")
+
+
+def split_url(url: str) -> tuple[str, Login]:
+    """
+    Return *url* with its port and without a login, and the login that it had.
+
+    Raises:
+        InvalidInputError: If it is not a URL of a server. The message has no part of it that could be a password.
+    """
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+    except ValueError:
+        raise _bad_url(url) from None
+    try:
+        port = parts.port
+    except ValueError:
+        raise _bad_url(url, "its port must be a number from 1 to 65535") from None
+    # A "#", "?" or "/" in a password ends the host there; the rest, with the "@", lands in what follows.
+    rest = (parts.path, parts.query, parts.fragment)
+    if port == 0:
+        raise _bad_url(url, "its port must be a number from 1 to 65535")
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise _bad_url(url, "it must begin with http:// or https://")
+    if not parts.hostname or any("@" in part for part in rest):
+        raise _bad_url(url)
+    if any(character.isspace() or not character.isprintable() for character in parts.hostname):
+        raise _bad_url(url, "its host has a character that no host has")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    place = f"{host}:{port or _DEFAULT_PORTS[parts.scheme]}"
+    shown = urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
+    return shown, _login_of(parts)
+
+
+def _login_of(parts: SplitResult) -> Login:
+    if parts.username is None:
+        return Login()
+    return Login(user=unquote(parts.username), password=unquote(parts.password or ""))
+
+
+def _bad_url(url: str, reason: str = "it names no host") -> InvalidInputError:
+    before, at, rest = url.rpartition("@")
+    if at:
+        scheme, separator, _ = before.partition("://")
+        return InvalidInputError(
+            f"URL {shorten(f'{scheme}{separator}***@{rest}' if separator else f'***@{rest}')} cannot be used: set the "
+            "login by ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or write # as %23 and / as %2F in it"
+        )
+    # What follows a colon may be a password whose host was forgotten.
+    scheme, separator, host = url.rpartition("://")
+    name, colon, _ = host.partition(":")
+    shown = f"{scheme}{separator}{name}{colon and ':***'}"
+    return InvalidInputError(f"URL {shorten(shown)} cannot be used, {reason}: give one like https://host:9200")
+
+
+def open_client(server: Server, login: Mapping[str, str], index: str) -> tuple[Any, str]:
+    """
+    Return a client for *server*, and its product. The caller closes it.
+
+    Args:
+        server:
+            The server.
+        login:
+            Headers that log in.
+        index:
+            The index to ask for where the product is not known. No request is made about anything else.
+
+    Raises:
+        InvalidInputError: If the server is neither product.
+        MissingDependencyError: If the client for the product is not installed.
+    """
+    headers = dict(login)
+    if server.product == "opensearch":
+        return _opensearch_client(server, headers), "opensearch"
+    client = _elasticsearch_client(server, headers)
+    try:
+        product = _detect(client, index, headers, server.url) if server.product == "auto" else server.product
+        if product == "opensearch":
+            client.close()
+            client = _opensearch_client(server, headers)
+    except BaseException:
+        client.close()
+        raise
+    return client, product
+
+
+def _elasticsearch_client(server: Server, headers: dict[str, str]) -> Any:
+    from elasticsearch import Elasticsearch  # noqa: PLC0415 -- slow to import, and useless with OpenSearch
+
+    options: dict[str, Any] = {"headers": headers, "request_timeout": server.timeout_seconds}
+    if server.url.startswith("https:"):
+        if server.ca_file:
+            options["ca_certs"] = server.ca_file
+        if server.is_insecure:
+            options |= {"verify_certs": False, "ssl_show_warn": False}
+    return Elasticsearch(server.urls, **options)
+
+
+def _opensearch_client(server: Server, headers: dict[str, str]) -> Any:
+    try:
+        from opensearchpy import OpenSearch  # noqa: PLC0415 -- an extra
+    except ImportError as error:
+        raise MissingDependencyError(
+            "this server is an OpenSearch, and its client is not installed: pip install 'es-simhash[opensearch]'"
+        ) from error
+    options: dict[str, Any] = {"headers": headers, "timeout": server.timeout_seconds}
+    if server.url.startswith("https:"):
+        options |= {"use_ssl": True, "verify_certs": not server.is_insecure, "ssl_show_warn": False}
+        if server.ca_file:
+            options["ca_certs"] = server.ca_file
+    return OpenSearch(server.urls, **options)
+
+
+def _detect(client: Any, index: str, login: dict[str, str], url: str) -> str:
+    """Return the product that answers. Any answer names it, also a refusal."""
+    headers = {"accept": "application/json", **login}
+    meta = client.transport.perform_request("HEAD", f"/{quote(index, safe=',*')}", headers=headers).meta
+    if "x-elastic-product" in meta.headers:
+        return "elasticsearch"
+    # Elasticsearch has sent its header since 7.14. OpenSearch's came later, and its Security refuses without it.
+    realm = meta.headers.get("www-authenticate", "")
+    if "x-opensearch-version" in meta.headers or "opensearch" in realm.lower() or _is_json(meta.headers):
+        return "opensearch"
+    raise InvalidInputError(
+        f"{url} answers (HTTP {meta.status}) but does not say that it is Elasticsearch or OpenSearch: check the URL, "
+        "or give --product"
+    )
+
+
+def _is_json(headers: Any) -> bool:
+    return "json" in headers.get("content-type", "")

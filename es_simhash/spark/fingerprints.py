@@ -1,0 +1,89 @@
+"""
+The fingerprints of a column of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import arrow_udf
+
+from es_simhash.arguments import check_name
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
+from es_simhash.hashing.compute import text_scheme
+from es_simhash.hashing.files import provide_file, scheme_file
+from es_simhash.spark.frames import check_frame, check_text
+
+__all__ = ["read_strings", "with_fingerprints"]
+
+
+def with_fingerprints(
+    df: DataFrame, text: str, *, scheme: str | Scheme | None = None, output: str = "fingerprint"
+) -> DataFrame:
+    """
+    Return *df* with the fingerprint of a column of texts: 16 hex digits, as in an index.
+
+    The bits are those of :func:`es_simhash.fingerprints`. A text that is null or has no features has no fingerprint:
+    null. Only the texts pass through Python, in Arrow batches. A dictionary of the scheme is sent along, so executors
+    need this library and no file.
+
+    Args:
+        df:
+            The documents.
+        text:
+            Name of the column of texts.
+        scheme:
+            Name, id or :class:`Scheme`; by default ``"shingles"``.
+        output:
+            Name of the new column.
+
+    Raises:
+        TypeError: If an argument has the wrong type, or the column does not consist of strings.
+        InvalidInputError: If *df* has no column *text*, or has one *output*.
+        SchemeError: If the scheme is unknown, or a file that it needs is missing or differs.
+    """
+    column = check_text(check_frame(df), "text", text)
+    check_name("output", output, wanted="the name of a column")
+    if output in df.columns:
+        raise InvalidInputError(f"output {shorten(output)} is a column of df: give another name, or drop the column")
+    resolved = text_scheme(DEFAULT_SCHEME if scheme is None else scheme)
+    contents = {purpose: scheme_file(resolved, purpose) for purpose in resolved.digests}
+    # As if its result could vary: otherwise a filter on the fingerprint would have it computed a second time.
+    compute = arrow_udf(_computation(resolved, contents), "string").asNondeterministic()
+    return df.withColumn(output, compute(column))
+
+
+def _computation(
+    scheme: Scheme, contents: Mapping[str, bytes | None]
+) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
+    def compute(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for content in contents.values():
+            if content is not None:
+                provide_file(content)
+        for batch in batches:
+            texts = read_strings(batch)
+            found = iter(fingerprints([each for each in texts if each is not None], scheme=scheme))
+            values = (None if each is None else next(found) for each in texts)
+            yield pa.array([None if value is None else to_hex(value) for value in values], pa.string())
+
+    return compute
+
+
+def read_strings(array: pa.Array) -> list[str | None]:
+    """
+    Return the strings of *array*; Spark takes any bytes for a string, and what is not UTF-8 counts as no letter.
+    """
+    try:
+        return array.to_pylist()
+    except UnicodeDecodeError:
+        return [None if each is None else _decode(each) for each in array.cast(pa.large_binary()).to_pylist()]
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")

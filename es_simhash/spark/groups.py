@@ -1,0 +1,188 @@
+"""
+The groups of documents in Spark: the groups that ``reconcile`` writes, of documents in any number of partitions.
+
+Documents that nothing tells apart are one node, as in ``index.grouping.nodes``: the same fingerprint, and where texts
+are compared the same shingles. Pairs of nodes are found in ``pairs`` and ``texts``, and grouped in ``rounds``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, functions as sql
+
+from es_simhash.arguments import FilePath, check_choice, check_count, check_names
+from es_simhash.errors import InvalidInputError
+from es_simhash.index.grouping.rule import Rule
+from es_simhash.index.plan import check_max_distance
+from es_simhash.index.similarity import check_bound
+from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text, documents_of
+from es_simhash.spark.pairs import distance_of, pairs_of_values
+from es_simhash.spark.rounds import Rounds
+from es_simhash.spark.texts import shingles_of, similar_texts
+
+__all__ = ["groups"]
+
+
+def groups(
+    df: DataFrame,
+    *,
+    max_distance: int,
+    rule: Rule = "star",
+    verify: float | None = None,
+    text: str | None = None,
+    id: str = "id",
+    fingerprint: str = "fingerprint",
+    canonical: Sequence[str] = (),
+    checkpoints: FilePath | None = None,
+    rounds: int = 50,
+    driver_pairs: int = 5_000_000,
+) -> DataFrame:
+    """
+    Return the group of every document with a fingerprint: ``id, group, duplicate_of, distance``.
+
+    ``group`` is the id of the canonical, ``duplicate_of`` the same for duplicates and null for canonicals, ``distance``
+    the distance of a duplicate to its canonical. The groups are those of ``reconcile`` (docs/dedup.md), whatever the
+    partitions. All but the last step is computed before this returns.
+
+    Args:
+        df:
+            The documents.
+        max_distance:
+            Largest distance of neighbours in bits, inclusive, 0 to 64.
+        rule:
+            ``"star"`` or ``"connected"``.
+        verify:
+            Smallest similarity of the texts of neighbours, 0 to 1; ``None`` groups by distance alone. A document
+            without a text (null) has no neighbours; nor has a text without words, unless *verify* is 0.
+        text:
+            Name of the column of texts; needed for *verify*.
+        id:
+            Name of the column of ids: of any type with an order, each id once.
+        fingerprint:
+            Name of the column of fingerprints, 16 hex digits; documents without one (null) are left out.
+        canonical:
+            Columns that decide which document of a group is its canonical: the smallest value of the first counts,
+            null comes last, then the next column, at last the id.
+        checkpoints:
+            A folder that all executors reach, for what is kept between steps; by default the executors keep it.
+        rounds:
+            Largest number of rounds.
+        driver_pairs:
+            Once no more pairs of neighbours are undecided, the driver groups them in its memory, 32 bytes each.
+
+    Raises:
+        TypeError: If an argument or a column has the wrong type.
+        InvalidInputError: If an argument cannot be used, *df* has no such column, or an id is null or not the only one.
+        RoundsError: If the rounds do not suffice.
+    """
+    check_max_distance(max_distance)
+    check_choice("rule", rule, ("star", "connected"))
+    similarity = None if verify is None else check_bound(verify)
+    if (text is None) != (similarity is None):
+        raise InvalidInputError("verify and text belong together: give both, or none to group by distance alone")
+    keeper = Keeper(checkpoints)
+    limits = Rounds(keeper, check_count("rounds", rounds), check_count("driver_pairs", driver_pairs, 0))
+    order = [check_column(check_frame(df), "canonical", each) for each in check_names("canonical", canonical)]
+    # Spark's order of structures has null first.
+    ordered = sql.struct(*(part for each in order for part in (each.isNull(), each))) if order else sql.lit(0)
+    others = [ordered.alias("order"), *([] if text is None else [check_text(df, "text", text).alias("text")])]
+    documents = documents_of(df, id, fingerprint, keeper, others=others)
+    values = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
+    pairs = keeper.keep(pairs_of_values(values.select("value"), max_distance))
+    if similarity is None:
+        documents = documents.select("id", "order", "value", sql.struct("value").alias("node"))
+        nodes = _nodes(documents, keeper)
+        neighbours = pairs.select(
+            sql.struct(sql.col("left").alias("value")), sql.struct(sql.col("right").alias("value"))
+        )
+        neighbours = neighbours.toDF("left", "right")
+    else:
+        documents, sets = _with_shingles(documents, values, pairs, similarity, keeper)
+        nodes = _nodes(documents, keeper)
+        neighbours = keeper.keep(_similar(_candidates(nodes, pairs), sets, similarity, keeper))
+    assigned = _assign(neighbours, nodes, rule, limits)
+    return _report(documents, nodes, assigned)
+
+
+def _nodes(documents: DataFrame, keeper: Keeper) -> DataFrame:
+    """Return the nodes, and the ``first`` document of each."""
+    first = sql.min(sql.struct("order", "id")).alias("first")
+    return keeper.keep(documents.where("node is not null").groupBy("node").agg(first))
+
+
+def _with_shingles(
+    documents: DataFrame, values: DataFrame, pairs: DataFrame, similarity: float, keeper: Keeper
+) -> tuple[DataFrame, DataFrame]:
+    """Return the documents with their nodes, where they may have neighbours, and the shingles of these by digest."""
+    near = pairs.select("left").unionAll(pairs.select("right")).toDF("value")
+    near = near.unionAll(values.where("copies > 1").select("value")).distinct().withColumn("is_near", sql.lit(True))
+    flagged = documents.join(near, "value", "left")
+    shingles = shingles_of(sql.when(sql.col("is_near"), sql.col("text"))).alias("shingles")
+    cut = keeper.keep(flagged.select("id", "order", "value", shingles))
+    size = sql.floor(sql.octet_length("shingles") / 8)
+    if similarity > 0:
+        # A text without words has nothing in common with any, not even with itself.
+        cut = cut.withColumn("shingles", sql.when(size > 0, sql.col("shingles")))
+    cut = cut.withColumn("text", sql.sha2("shingles", 256))
+    node = sql.struct("value", "text", size.alias("size"))
+    noded = cut.select("id", "order", "value", sql.when(sql.col("text").isNotNull(), node).alias("node"))
+    return noded, cut.where("text is not null").groupBy("text").agg(sql.any_value("shingles").alias("shingles"))
+
+
+def _candidates(nodes: DataFrame, pairs: DataFrame) -> DataFrame:
+    """Return the pairs ``left, right`` of nodes that the distance allows."""
+    left, right = (nodes.select(sql.col("node").alias(side)) for side in ("left", "right"))
+    equal = left.join(right, sql.expr("left.value = right.value and left.text < right.text"))
+    near = pairs.toDF("left_value", "right_value").join(left, sql.expr("left.value = left_value"))
+    return near.join(right, sql.expr("right.value = right_value")).select("left", "right").unionByName(equal)
+
+
+def _similar(candidates: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:
+    if similarity == 0:
+        return candidates
+    candidates = keeper.keep(candidates)
+    equal = candidates.where("left.text = right.text")
+    others = candidates.where("left.text != right.text")
+    names = [f"{side}.{name}" for name in ("text", "size") for side in ("left", "right")]
+    columns = [sql.col(name).alias(name.replace(".", "_")) for name in names]
+    alike = similar_texts(others.select(*columns), sets, similarity, keeper)
+    found = others.join(alike, sql.expr("left.text = left_text and right.text = right_text"))
+    return found.select("left", "right").unionByName(equal)
+
+
+def _assign(neighbours: DataFrame, nodes: DataFrame, rule: Rule, rounds: Rounds) -> DataFrame:
+    """Return ``node``, and the id and the fingerprint of its canonical, for the nodes that are not canonicals."""
+    ends = neighbours.select(sql.col("left").alias("node")).unionAll(neighbours.select("right")).distinct()
+    # In a frame that is sorted, this number grows with the order.
+    place = sql.monotonically_increasing_id().alias("place")
+    ranked = rounds.keeper.keep(nodes.join(ends, "node", "left_semi").orderBy("first").select("node", "first", place))
+    placed = neighbours
+    for side in ("left", "right"):
+        placed = placed.join(ranked.select(sql.col("node").alias(side), sql.col("place").alias(f"{side}_place")), side)
+    both = sql.col("left_place"), sql.col("right_place")
+    found = placed.select(sql.least(*both).alias("earlier"), sql.greatest(*both).alias("later"))
+    chosen = rounds.group(rounds.keeper.keep(found), rule)
+    members = chosen.join(ranked.select("node", "place"), "place").withColumnRenamed("node", "member")
+    canonicals = ranked.select(
+        sql.col("place").alias("canonical"),
+        sql.col("first.id").alias("canonical_id"),
+        sql.col("node.value").alias("to"),
+    )
+    return members.join(canonicals, "canonical").select(sql.col("member").alias("node"), "canonical_id", "to")
+
+
+def _report(documents: DataFrame, nodes: DataFrame, assigned: DataFrame) -> DataFrame:
+    own = nodes.select("node", sql.col("first.id").alias("first_id"))
+    joined = documents.join(own, "node", "left").join(assigned, "node", "left")
+    group = sql.coalesce("canonical_id", "first_id", "id")
+    return joined.select(
+        "id",
+        group.alias("group"),
+        _if_duplicate(group, group).alias("duplicate_of"),
+        _if_duplicate(group, distance_of("value", sql.coalesce("to", "value"))).alias("distance"),
+    )
+
+
+def _if_duplicate(group: Column, value: Column) -> Column:
+    return sql.when(group != sql.col("id"), value)

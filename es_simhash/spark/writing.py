@@ -1,0 +1,231 @@
+"""
+Writing fingerprints and groups from Spark into the index that the documents came from.
+
+Every write is conditional: a document that was changed since it was read keeps what it has. A task that is done again
+finds what it wrote before, and writes it no second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from es_simhash.arguments import check_choice
+from es_simhash.client.drivers import run
+from es_simhash.errors import IncompleteWriteError, InvalidInputError
+from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.grouping.settings import check_recorded, settle_grouping
+from es_simhash.flows.protocol import Flow
+from es_simhash.flows.resolve import agree, resolve_index
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
+from es_simhash.flows.transfer.refresh import now
+from es_simhash.hashing import Scheme, from_hex
+from es_simhash.index.fields import fingerprint_fields, group_fields
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
+from es_simhash.index.keys import Key
+from es_simhash.spark.options import Connection, read_connection, read_json, read_list, refuse_unknown
+
+__all__ = ["make_writer"]
+
+_NEEDED = ("id", "index", "seq_no", "primary_term")
+_GROUPS = ("group", "duplicate_of", "distance")
+_KNOWN = {*_NEEDED, *_GROUPS, "routing", "fingerprint"}
+BATCH = 500
+SHOWN = 3
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """
+    What became of the documents of a task.
+
+    Attributes:
+        written:
+            How many were written.
+        changed:
+            How many were changed or deleted since they were read.
+        refused:
+            How many the server refused.
+        reasons:
+            Why, for the first of these.
+    """
+
+    written: int = 0
+    changed: int = 0
+    refused: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
+    """
+    Return what writes a frame, after the index was asked whether it takes what is written.
+
+    Raises:
+        InvalidInputError: If a column or option cannot be used, or the index is grouped otherwise.
+        SchemeMismatchError: If the fingerprints of the index are of another scheme.
+        MappingError: If the index lacks our fields.
+    """
+    refuse_unknown(options, "connection", "writing")
+    names = set(schema.names)
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise InvalidInputError(f"column {missing[0]!r} is missing: read the documents with the format es_simhash")
+    if unknown := sorted(names - _KNOWN):
+        raise InvalidInputError(f"column {unknown[0]!r} is not written: select only {', '.join(sorted(_KNOWN))}")
+    if not names & {"fingerprint", "group"}:
+        raise InvalidInputError("there is nothing to write: give the column fingerprint, or group and those beside it")
+    if names & set(_GROUPS) and not names >= set(_GROUPS):
+        raise InvalidInputError(f"the columns {', '.join(_GROUPS)} are written together: give all of them or none")
+    skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
+    connection = read_connection(options)
+    context = Context(connection.prefix, _scheme(options) if "fingerprint" in names else None)
+    request = _request(options) if "group" in names else None
+    resolved, grouping = connection.run(_settle(context, connection.index, request))
+    return _Writer(connection, context, resolved, grouping, "fingerprint" in names, skips)
+
+
+def _scheme(options: Mapping[str, str]) -> str | Scheme:
+    """Return the scheme that the caller says the fingerprints have."""
+    given = options.get("scheme")
+    if not given:
+        raise InvalidInputError(
+            "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
+        )
+    return Scheme.from_dict(read_json(options, "scheme")) if given.startswith("{") else given
+
+
+def _request(options: Mapping[str, str]) -> GroupingRequest:
+    """Return the grouping that the caller says the groups have."""
+    if not options.get("max_distance"):
+        raise InvalidInputError("groups are written with the max_distance, rule and verify that made them: give these")
+    similarity = read_json(options, "verify")
+    return GroupingRequest(
+        rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
+        max_distance=read_json(options, "max_distance"),
+        canonical=read_list(options, "canonical") or "id",
+        verify=False if similarity is None else similarity,
+    )
+
+
+def _settle(context: Context, index: str, request: GroupingRequest | None) -> Flow[tuple[Resolved, Grouping | None]]:
+    resolved = yield from resolve_index(context, index)
+    agree(resolved, context)
+    if request is None:
+        return resolved, None
+    return resolved, (yield from settle_grouping(context, resolved, request))
+
+
+@dataclass(frozen=True)
+class _Writer(DataSourceArrowWriter):
+    """
+    Writes the documents of a task, a batch at a time.
+
+    Attributes:
+        connection:
+            How the index is reached.
+        context:
+            The prefix, and the scheme of what is written.
+        resolved:
+            The indices as they were when the writing began.
+        grouping:
+            The grouping of what is written; ``None`` where no groups are.
+        has_fingerprints:
+            Whether fingerprints are written, and not only compared.
+        skips:
+            Whether documents that were changed since they were read are no error.
+    """
+
+    connection: Connection
+    context: Context
+    resolved: Resolved
+    grouping: Grouping | None
+    has_fingerprints: bool
+    skips: bool
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write the documents of a task, and return what became of them."""
+        done = Written()
+        with self.connection.open() as (client, dialect):
+            for batch in iterator:
+                for begin in range(0, len(batch), BATCH):
+                    run(self._write(batch.slice(begin, BATCH).to_pylist(), done), client, dialect)
+        return done
+
+    def commit(self, messages: list[Any]) -> None:
+        """
+        Report what was not written.
+
+        Raises:
+            IncompleteWriteError: If there is any such document that is not to be skipped.
+        """
+        changed = sum(each.changed for each in messages)
+        refused = sum(each.refused for each in messages)
+        if refused or (changed and not self.skips):
+            reasons = [reason for each in messages for reason in each.reasons][:SHOWN]
+            written = sum(each.written for each in messages)
+            raise IncompleteWriteError(
+                f"{written:,} documents were written; {changed:,} were changed or deleted since they were read, and "
+                f"{refused:,} refused ({'; '.join(reasons)}): read these again, and write them",
+                changed=changed,
+                refused=refused,
+            )
+
+    def abort(self, messages: list[Any]) -> None:
+        """Leave what was written: each document is right by itself."""
+
+    def _write(self, rows: Sequence[Mapping[str, Any]], done: Written) -> Flow[None]:
+        at = now()
+        wanted = {}
+        for row in rows:
+            key = Key(row["index"], row["id"], row.get("routing"))
+            if key.index not in self.resolved.each:
+                raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
+            wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row, at)
+        changed: set[Key] = set()
+
+        def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            version, fields = wanted[key]
+            own = (found.get("_source") or {}).get(self.context.prefix) or {}
+            given = {name: value for name, value in fields.items() if own.get(name) != value}
+            if own.get("at"):
+                given.pop("at", None)  # the moment it was first grouped
+            if not given:
+                return None
+            if version != (found["_seq_no"], found["_primary_term"]):
+                changed.add(key)
+                return None
+            return "update", {"doc": {self.context.prefix: given}}
+
+        outcomes = yield from rewrite(list(wanted), change, source=[self.context.prefix], check=self._check)
+        done.changed += len(changed)
+        done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
+        for outcome in outcomes:
+            if outcome is None:
+                continue
+            done.written += outcome.is_done
+            done.changed += outcome.status in (CONFLICT, MISSING)
+            done.refused += not outcome.is_done and outcome.status not in (CONFLICT, MISSING)
+            if not outcome.is_done and len(done.reasons) < SHOWN:
+                done.reasons.append(str(outcome.to_failure()))
+
+    def _fields(self, row: Mapping[str, Any], at: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        if self.has_fingerprints and row["fingerprint"] is not None:
+            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=self.context.prefix)[self.context.prefix]
+        if self.grouping is not None and row["group"] is not None:
+            canonical, distance = row["duplicate_of"], row["distance"]
+            fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
+        return fields
+
+    def _check(self) -> Flow[None]:
+        """Refuse to go on where the index has another scheme or grouping now."""
+        if self.grouping is not None:
+            yield from check_recorded(
+                self.context, self.connection.index, self.grouping, before=self.resolved, regroup=False
+            )
+        else:
+            agree((yield from resolve_index(self.context, self.connection.index)), self.context)

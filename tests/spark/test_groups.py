@@ -1,0 +1,102 @@
+"""Groups that Spark makes are those that are made in memory, and so those of ``reconcile``."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra spark")
+pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from es_simhash.errors import InvalidInputError, RoundsError
+from es_simhash.flows.grouping.texts import ShingleStore
+from es_simhash.hashing import fingerprint_array
+from es_simhash.index.grouping.assign import group_documents, group_fingerprints
+from es_simhash.index.grouping.nodes import Documents
+from es_simhash.spark import groups
+from tests.spark.test_pairs import frame, uneven
+
+
+def listed(found):
+    table = found.toArrow()
+    assert table.column_names == ["id", "group", "duplicate_of", "distance"]
+    return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+def reported(ids, values, canonical):
+    """Return the rows of documents in canonical order, of the places of their canonicals."""
+    found = []
+    for place, to in enumerate(canonical.tolist()):
+        distance = int(values[place] ^ values[to]).bit_count()
+        found.append((ids[place], ids[to], *((None, None) if place == to else (ids[to], distance))))
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def documents(spark):
+    """Ids in canonical order, their fingerprints, and both as a frame in another order."""
+    values = uneven(np.random.default_rng(3), 800)
+    ids = [f"{number:04}" for number in range(len(values))]
+    order = np.random.default_rng(4).permutation(len(ids))
+    return ids, values, frame(spark, [ids[place] for place in order], values[order].tolist())
+
+
+@pytest.mark.parametrize(("rule", "partitions"), [("star", 0), ("star", 2), ("connected", 3)])
+def test_groups_are_those_in_memory(documents, rule, partitions, tmp_path):
+    """By rounds that keep files in a folder, and on the driver; whatever the partitions."""
+    ids, values, df = documents
+    options = {"driver_pairs": 20, "checkpoints": tmp_path} if partitions else {}
+    found = groups(df.repartition(partitions) if partitions else df, max_distance=3, rule=rule, **options)
+    wanted = reported(ids, values, group_fingerprints(values, 3, rule=rule))
+    assert listed(found) == wanted
+    assert sum(row[2] is not None for row in wanted) > 100
+
+
+def test_a_chain_is_settled_by_the_driver(spark):
+    """Each document decides about the next one: more rounds than are allowed."""
+    values = np.cumsum(np.uint64(1) << np.arange(40, dtype=np.uint64))
+    ids = list(range(40))
+    df = frame(spark, ids, values.tolist())
+    wanted = reported(ids, values, group_fingerprints(values, 1))
+    assert listed(groups(df, max_distance=1, rounds=2)) == wanted
+    with pytest.raises(RoundsError) as raised:
+        groups(df, max_distance=1, rounds=2, driver_pairs=3)
+    assert raised.value.pairs > 3
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
+    """Posts of weibo_ced, in an order of their own."""
+    texts = shared_texts("weibo_ced", 4_000)
+    values, has_one = fingerprint_array(texts)
+    # Copies by their fingerprints, without a text and without words.
+    texts[7], texts[9] = None, "..."
+    values[[7, 9]], has_one[[7, 9]] = values[11], True
+    ranks = np.random.default_rng(5).integers(0, 50, len(texts))
+    table = {"id": list(range(len(texts))), "rank": ranks, "text": texts}
+    digits = [f"{value:016x}" if known else None for value, known in zip(values.tolist(), has_one, strict=True)]
+    df = spark.createDataFrame(pa.table(table | {"fingerprint": pa.array(digits, pa.string())}))
+    found = groups(df, max_distance=12, rule=rule, verify=0.6, text="text", canonical=["rank"])
+    order = np.lexsort((np.arange(len(texts)), ranks))
+    order = order[has_one[order]]
+    store = ShingleStore()
+    numbers = np.array([-1 if texts[place] is None else store.add(texts[place]) for place in order])
+    numbers[np.isin(numbers, np.flatnonzero(store.sizes == 0))] = -1
+    grouped = Documents(values[order], texts=numbers)
+    canonical = group_documents(grouped, 12, rule=rule, sets=store, similarity=0.6)
+    wanted = reported(order.tolist(), values[order], canonical)
+    assert listed(found) == wanted
+    assert sum(row[2] is not None for row in wanted) > 100
+
+
+def test_arguments_are_checked(documents):
+    df = documents[2]
+    for arguments in (
+        {"rule": "other"},
+        {"verify": 0.5},
+        {"verify": 2.0, "text": "id"},
+        {"text": "id"},
+        {"canonical": ["missing"]},
+        {"rounds": 0},
+    ):
+        with pytest.raises(InvalidInputError):
+            groups(df, max_distance=3, **arguments)

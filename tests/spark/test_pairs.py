@@ -1,0 +1,92 @@
+"""Pairs that Spark finds are those that are found in memory."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra spark")
+pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.index.grouping import all_pairs
+from es_simhash.index.joins import routes
+from es_simhash.index.joins.cost import Costs
+from es_simhash.spark import near_pairs, pairs
+
+
+def uneven(chance, count):
+    """Return fingerprints of which many are equal, and many agree in the bits of a key."""
+    values = chance.integers(0, 1 << 64, count, dtype=np.uint64)
+    values[: count // 20] = values[0]
+    values[count // 10 : count // 5] = values[count // 5 : 2 * (count // 5) - count // 10] ^ np.uint64(1 << 63)
+    part = np.arange(count // 6, dtype=np.uint64)
+    values[count // 2 : count // 2 + len(part)] = values[7] ^ (part * np.uint64(977))
+    return values
+
+
+def frame(spark, ids, values):
+    digits = [None if value is None else f"{value:016x}" for value in values]
+    return spark.createDataFrame(pa.table({"id": ids, "fingerprint": pa.array(digits, pa.string())}))
+
+
+def listed(found):
+    table = found.toArrow()
+    assert table.column_names == ["id", "other_id", "distance"]
+    return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+def compared(ids, values, max_distance):
+    found = []
+    for part in all_pairs.near_pairs(values, max_distance):
+        for a, b, distance in zip(part.left.tolist(), part.right.tolist(), part.distance.tolist(), strict=True):
+            found.append((*sorted((ids[a], ids[b])), distance))
+    return sorted(found)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Plan as for many documents: several shares, hot keys, documents with one fingerprint divided."""
+    monkeypatch.setattr(routes, "COSTS", Costs(20.0, 1.3, 1_000.0))
+    monkeypatch.setattr(routes, "SHARE", 100)
+    monkeypatch.setattr(pairs, "COPIES", 7)
+
+
+@pytest.mark.parametrize("max_distance", [0, 3])
+def test_every_pair_is_found_once(spark, tiny, max_distance):
+    """With hot fingerprints and hot keys, and a document without a fingerprint."""
+    values = uneven(np.random.default_rng(1), 600)
+    ids = [f"d{number}" for number in range(len(values))]
+    df = frame(spark, [*ids, "none"], [*values.tolist(), None])
+    wanted = compared(ids, values, max_distance)
+    assert listed(near_pairs(df, max_distance)) == wanted
+    assert len(wanted) > 400
+
+
+def test_a_worker_that_is_killed_costs_its_task_only(spark, tmp_path):
+    """The task is done again, and nothing is lost or found twice."""
+    marker = tmp_path / "killed"
+
+    def kill_once(batches):
+        for batch in batches:
+            try:
+                marker.touch(exist_ok=False)
+            except FileExistsError:
+                yield batch
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    values = uneven(np.random.default_rng(2), 200)
+    ids = list(range(len(values)))
+    df = frame(spark, ids, values.tolist())
+    assert listed(near_pairs(df.mapInArrow(kill_once, df.schema), 3)) == compared(ids, values, 3)
+    assert marker.exists()
+
+
+def test_what_cannot_be_used_is_refused(spark):
+    """An id that comes twice, and a fingerprint in upper case."""
+    with pytest.raises(InvalidInputError, match="comes 2 times"):
+        near_pairs(frame(spark, ["a", "a"], [1, 2]), 3)
+    with pytest.raises(Exception, match="'ABC' is not a fingerprint"):
+        near_pairs(spark.createDataFrame([("a", "ABC")], "id string, fingerprint string"), 3)

@@ -1,0 +1,161 @@
+"""An index as a DataFrame, on both products: read, grouped as ``reconcile`` groups it, and deduplicated by a plan."""
+
+import json
+import uuid
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra spark")
+pytest.importorskip("pyarrow", reason="needs the extra spark")
+
+from es_simhash import SimHashClient
+from es_simhash.errors import InvalidInputError
+from es_simhash.spark import dedupe, groups, register, with_fingerprints
+from es_simhash.spark.options import read_connection
+from tests.server.conftest import get_server, make_client
+from tests.server.servers import PRODUCTS
+from tests.server.support import ONE_SHARD, numbered, texts
+
+DOCUMENTS = 60
+LOGIN = {"user": "us", "password": "open sesame"}
+GROUPING = {"max_distance": 16, "verify": 0.5}
+
+
+@pytest.fixture(params=PRODUCTS, scope="module")
+def server(request):
+    return get_server(request, request.param)
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    client = make_client(server)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def index(server, client):
+    """An index whose groups ``reconcile`` has written."""
+    name = f"spark-{uuid.uuid4().hex}"
+    simhash = SimHashClient(client)
+    simhash.create_index(name, text_field="body", settings={**ONE_SHARD, "number_of_shards": 2})
+    empty = {"_id": "empty", "body": "...", "n": 1}
+    list(simhash.ingest(name, [*numbered(texts(DOCUMENTS)), empty], on_duplicate=None))
+    assert simhash.reconcile(name, **GROUPING).duplicates > 5
+    yield name
+    server.remove(name)
+
+
+@pytest.fixture(scope="module")
+def documents(spark, server, index):
+    """All documents of the index, in small pages."""
+    register(spark)
+    options = {"url": server.url, "index": index, "columns": "body,n", "slices": "3", "page": "7"}
+    return spark.read.format("es_simhash").options(**options, **LOGIN).load()
+
+
+def hits(client, index):
+    body = {"query": {"match_all": {}}, "size": 10 * DOCUMENTS, "seq_no_primary_term": True}
+    return client.search(index=index, body=body)["hits"]["hits"]
+
+
+def recorded(client, index):
+    """Return the groups that the documents say."""
+    found = [(hit["_id"], hit["_source"].get("simhash", {})) for hit in hits(client, index)]
+    names = ("group", "duplicate_of", "distance")
+    return sorted((key, *map(fields.get, names)) for key, fields in found if "group" in fields)
+
+
+def test_every_document_is_read_once(documents, client, index):
+    """With its version and the fields that were asked for; those that are no strings are JSON."""
+    wanted = []
+    for hit in hits(client, index):
+        source = hit["_source"]
+        fingerprint = source.get("simhash", {}).get("fingerprint")
+        version = hit["_seq_no"], hit["_primary_term"]
+        wanted.append((hit["_id"], index, None, *version, fingerprint, source["body"], str(source["n"])))
+    assert sorted(map(tuple, documents.collect())) == sorted(wanted)
+    assert len(wanted) == DOCUMENTS + 1
+    assert documents.rdd.getNumPartitions() == 3
+
+
+def test_no_plan_shows_the_login(documents):
+    """Neither the plans of Spark nor what is sent to executors, as text."""
+    assert "sesame" not in documents._jdf.queryExecution().toString()
+    options = {"url": "http://me:sesame@localhost", "index": "news", "api_key": "sesame"}
+    assert "sesame" not in repr(read_connection(options))
+
+
+def test_groups_are_those_of_reconcile(documents, client, index):
+    """Of the same documents, with verification."""
+    found = groups(documents, max_distance=16, verify=0.5, text="body").toArrow()
+    found = zip(*(found[name].to_pylist() for name in found.column_names), strict=True)
+    assert sorted(found) == recorded(client, index)
+
+
+def test_a_plan_is_applied(documents, client, index, tmp_path):
+    """What Spark planned is deleted by ``apply_removal``, and restored."""
+    plan = dedupe(documents, tmp_path / "plan.jsonl", client=client, text="body", **GROUPING, max_share=1)
+    simhash = SimHashClient(client)
+    removed = list(simhash.apply_removal(plan.path, archive=tmp_path / "archive.jsonl"))
+    assert {record.action for record in removed} == {"deleted"}
+    assert len(removed) == plan.count > 5
+    list(simhash.restore(tmp_path / "archive.jsonl"))
+    client.indices.refresh(index=index)
+    assert len(hits(client, index)) == DOCUMENTS + 1
+
+
+def test_what_spark_computed_is_written(spark, server, client):
+    """Fingerprints, then groups; a document that was changed since it was read keeps what it has."""
+    name, simhash = f"spark-{uuid.uuid4().hex}", SimHashClient(client)
+    register(spark)
+    simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+
+    def bulk(lines):
+        assert not client.bulk(index=name, body=lines, refresh=True)["errors"]
+
+    def read(query):
+        options = {"url": server.url, "index": name, "columns": "body", "slices": "2", "filter": json.dumps(query)}
+        reader = spark.read.format("es_simhash").options(**options)
+        return reader.load().localCheckpoint()
+
+    def write(df, **options):
+        df.write.format("es_simhash").mode("append").options(url=server.url, index=name, **options).save()
+        client.indices.refresh(index=name)
+
+    try:
+        bulk(
+            [line for text, n in zip(texts(30), range(30)) for line in ({"index": {"_id": f"{n:02}"}}, {"body": text})]
+        )
+        write(with_fingerprints(read({"match_all": {}}).drop("fingerprint"), "body").drop("body"), scheme="shingles")
+        assert list(simhash.backfill(name, dry_run=True))[-1].changed == 0
+        df = read({"bool": {"must_not": {"ids": {"values": ["29"]}}}})
+        found = groups(df, max_distance=16, verify=0.5, text="body").localCheckpoint()
+        rows = found.join(df.select("id", "index", "routing", "seq_no", "primary_term"), "id")
+        bulk([{"update": {"_id": "03"}}, {"doc": {"body": "Shares of the chip maker fell by a tenth."}}])
+        grouping = {"max_distance": "16", "verify": "0.5"}
+        with pytest.raises(Exception, match="28 documents were written; 1 were changed"):
+            write(rows, **grouping)
+        wanted = sorted(map(tuple, found.collect()))
+        assert recorded(client, name) == [row for row in wanted if row[0] != "03"]
+        write(rows, **grouping, conflicts="skip")
+        assert [check.grouping["similarity"] for check in simhash.check(name)] == [0.5]
+        with pytest.raises(Exception, match="grouped"):
+            write(rows, max_distance="8", verify="0.5")
+    finally:
+        server.remove(name)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"url": "http://localhost:9200"},
+        {"url": "http://localhost:9200", "index": "news", "product": "solr"},
+        {"url": "http://localhost:9200", "index": "news", "user": "me"},
+        {"url": "http://localhost:9200", "index": "news", "timeout_seconds": "soon"},
+    ],
+)
+def test_options_are_checked(options):
+    with pytest.raises(InvalidInputError):
+        read_connection(options)
