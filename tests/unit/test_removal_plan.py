@@ -9,8 +9,8 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive_writer import ArchiveWriter
-from es_simhash.removal.guards import Guards, Share
 from es_simhash.removal.files import write_whole
+from es_simhash.removal.guards import Guards, Share
 from es_simhash.removal.outputs import refuse_archive_name, refuse_output
 from es_simhash.removal.plan_file import PlanWriter, read_plan
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
