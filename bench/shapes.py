@@ -155,7 +155,8 @@ class Bench:
             self.fill_ratio = round(sum(spent["sorted"][1:]) / sum(spent["written"][1:]), 2)  # the first warms up
             self.client.indices.forcemerge(index="sorted", max_num_segments=1)
         self.client.indices.put_settings(index="written", body={"index": {"blocks.write": True}})
-        self.client.indices.clone(index="written", target="merged")
+        copied = {"settings": {"number_of_replicas": 0}}  # a copy has a replica by default, which no node would hold
+        self.client.indices.clone(index="written", target="merged", body=copied)
         self.client.cluster.health(index="merged", wait_for_status="green")
         self.client.indices.forcemerge(index="merged", max_num_segments=1)
 

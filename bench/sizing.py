@@ -309,7 +309,7 @@ class Bench:
         """Return a row for each refresh_interval: loading, the segments that it leaves, lookups, and an ingest."""
         corpus = Corpus(documents)
         rows = []
-        for interval in INTERVALS:
+        for interval in (INTERVALS[0], *INTERVALS):
             self.create("refresh", 1, interval=interval)
             row = {"refresh_interval": interval, "loaded_a_second": self.load("refresh", corpus)}
             row["segments"] = self.segments("refresh")
@@ -317,7 +317,7 @@ class Bench:
             row |= self.lookups("refresh", corpus) | {"ingest": self.ingest("refresh")}
             rows.append(row)
         self.client.indices.delete(index="refresh")
-        return rows
+        return rows[1:]  # the first one warmed the server
 
 
 def say(row: Any) -> None:

@@ -41,6 +41,8 @@ schemes = st.sampled_from(("shingles", "shingles", "words"))
 distances = st.integers(0, 12)
 policies = st.sampled_from(("tag", "tag", "skip", "replace", "by n", None))
 workers = st.sampled_from((1, 1, 2))
+# How an ingest looks up, and how many documents a batch has.
+ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2)))
 GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
 groupings = st.fixed_dictionaries(
     {"verify": st.just(False)},

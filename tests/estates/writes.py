@@ -24,6 +24,7 @@ from tests.estates.values import (
     groupings,
     looked_at,
     policies,
+    ways,
     workers,
     writes,
     written_to,
@@ -40,8 +41,9 @@ class Writes(Base):
         on_duplicate=policies,
         grouping=groupings,
         workers=workers,
+        way=ways,
     )
-    def ingest(self, who, where, given, on_duplicate, grouping, workers) -> None:
+    def ingest(self, who, where, given, on_duplicate, grouping, workers, way=("server", 500)) -> None:
         """Write documents, and believe each report."""
         records = self.mappings(where)
         # What a search shows and is still so; the rest changes once ingest makes it visible.
@@ -55,7 +57,13 @@ class Writes(Base):
         is_refused = self.name(where).endswith("log") and not self.has_template
         may_fail = not self.is_healthy(where) or is_refused or not self.has_text_fields(where)
         actions = [each.action() for each in given]
-        options = {"on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate, "workers": workers}
+        lookups, batch = way
+        options = {
+            "on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate,
+            "workers": workers,
+            "lookups": lookups,
+            "batch": batch,
+        }
         reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)
         if not records:
             assert error is not None

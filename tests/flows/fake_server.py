@@ -98,7 +98,12 @@ class FakeServer:
         return {}
 
     def get_settings(self, index, name=None):
-        return {INDEX: {"settings": {"index": {"uuid": "u"}}}}
+        return {INDEX: {"settings": {"index": {"uuid": "u", "number_of_shards": "1"}}}}
+
+    def index_stats(self, index, metric, level, filter_path):
+        numbers = {"max_seq_no": self.sequence, "global_checkpoint": self.sequence}
+        copies = [{"routing": {"primary": True}, "seq_no": numbers}]
+        return {"_shards": {"failed": 0}, "indices": {INDEX: {"uuid": "u", "shards": {"0": copies}}}}
 
     def refresh(self, index):
         self.shown = dict(self.docs)  # a write replaces what is there, and changes nothing in it
@@ -123,6 +128,8 @@ class FakeServer:
         if body["size"] > self.window:
             return ServerError(400, "Result window is too large ... [index.max_result_window]")
         held = self.open[body["pit"]["id"]] if "pit" in body else self.shown
+        if "fingerprints" in body.get("aggs", ()):
+            return self._fingerprints(held, body)
         if "aggs" in body:
             return self._composite(held, body)
         hits = self._hits(held, body)
@@ -213,6 +220,19 @@ class FakeServer:
     @staticmethod
     def _page(hits):
         return {"_shards": WHOLE, "timed_out": False, "hits": {"total": {"value": len(hits)}, "hits": hits}}
+
+    def _fingerprints(self, held, body):
+        [wanted] = body["query"]["bool"]["filter"]
+        first = wanted["range"]["_seq_no"]["gte"]
+        found = [each for each in held.values() if each["version"][0] >= first]
+        digits = {value_of(each["source"], "simhash.fingerprint") for each in found} - {None}
+        shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
+        results = {
+            "fingerprints": {"buckets": [{"key": each} for each in sorted(digits)], "sum_other_doc_count": 0},
+            "last": {"value": max((each["version"][0] for each in found), default=None)},
+            "broken": {"doc_count": 0},
+        }
+        return {**self._page([]), "_shards": shards, "aggregations": results}
 
     def _composite(self, held, body):
         [(name, agg)] = body["aggs"].items()

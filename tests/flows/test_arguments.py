@@ -120,6 +120,7 @@ KINDS = {
     "threads": "count",
     "memory_bytes": "count",
     "batch": "count",
+    "lookups": "choice",
     "min_size": "count",
     "size": "count",
     "slices": "count",

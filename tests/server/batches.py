@@ -6,10 +6,23 @@ from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import stream, stream_async
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
+from es_simhash.flows.grouping.ingest_lookups import LookupRequest
 from es_simhash.index.grouping.rule import GroupingRequest
 
 
-def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000, on_duplicate="tag", **grouping):
+def ingest_in_batches(
+    client,
+    call,
+    index,
+    documents,
+    *,
+    batch,
+    in_flight=20_000,
+    on_duplicate="tag",
+    lookups="auto",
+    memory_bytes=None,
+    **grouping,
+):
     """
     Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch.
     """
@@ -17,7 +30,11 @@ def ingest_in_batches(client, call, index, documents, *, batch, in_flight=20_000
         Context(clock=time.monotonic),
         index,
         documents,
-        IngestOptions(on_duplicate=on_duplicate, grouping=GroupingRequest(**{"verify": False, **grouping})),
+        IngestOptions(
+            on_duplicate=on_duplicate,
+            grouping=GroupingRequest(**{"verify": False, **grouping}),
+            lookup=LookupRequest(lookups, memory_bytes),
+        ),
         sizes=IngestSizes(documents=batch, in_flight=in_flight),
     )
     dialect = find_dialect(client, None)

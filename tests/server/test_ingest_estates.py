@@ -148,7 +148,8 @@ def test_segment_replication(cluster):
             cluster.await_health("green")
             documents = numbered(texts(200, seed=number))
             list(simhash.ingest(name, documents[:100], on_duplicate=None))
-            list(simhash.ingest(name, documents[100:], max_distance=3))
+            lookups = "memory" if number % 2 else "server"
+            list(simhash.ingest(name, documents[100:], max_distance=3, lookups=lookups, batch=40))
             report = simhash.reconcile(name)
             assert (report.documents, report.is_settled) == (200, True)
             assert simhash.reconcile(name).changed == 0

@@ -80,6 +80,22 @@ EXAMPLES = [
     help="Most documents in one request.",
 )
 @click.option(
+    "--lookups",
+    type=click.Choice(["auto", "server", "memory"]),
+    default="auto",
+    show_default=True,
+    help="server: ask the server about each document; memory: read all fingerprints of INDEX first, and ask only about "
+    "documents that have one near them; auto: change to memory once that is faster.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(1),
+    metavar="MIB",
+    default=1024,
+    show_default=True,
+    help="Most memory for these fingerprints, in MiB: 20 million take about 1000.",
+)
+@click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),
     metavar="FILE",
@@ -108,6 +124,8 @@ def command(
     op_type: Literal["index", "create"],
     max_delay: float,
     batch: int,
+    lookups: Literal["auto", "server", "memory"],
+    memory: int,
     checkpoint: str | None,
     skip: int,
     limit: int | None,
@@ -148,6 +166,8 @@ def command(
         "op_type": op_type,
         "max_delay": max_delay,
         "batch": batch,
+        "lookups": lookups,
+        "memory_bytes": memory << 20,
         **grouping,
     }
     purpose = {

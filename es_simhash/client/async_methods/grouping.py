@@ -21,6 +21,7 @@ from es_simhash.index.meta import text_fields_of
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.groups import Group
     from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
+    from es_simhash.flows.grouping.ingest_lookups import Lookups
     from es_simhash.flows.grouping.pairs import Pair
     from es_simhash.flows.grouping.reconcile import Reconciled
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
@@ -98,6 +99,8 @@ class AsyncGroupingMethods(AsyncBase):
         op_type: OpType = "index",
         max_delay: float | None = None,
         batch: int = 500,
+        lookups: Lookups = "auto",
+        memory_bytes: int | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Written, None]:
         """
@@ -160,14 +163,24 @@ class AsyncGroupingMethods(AsyncBase):
                 is read where the reports are read.
             batch:
                 Most documents in one request, 1 to 10,000.
+            lookups:
+                ``"server"``: ask the server about each document. ``"memory"``: read the fingerprints of the index
+                first, keep them current, and ask only about documents that have one near them; an error where that is
+                not possible. ``"auto"``: ask the server, and change to memory once enough documents have come for it
+                to be faster. The decisions are the same. See docs/dedup.md.
+            memory_bytes:
+                Most memory for these fingerprints, some 50 bytes each; by default 1 GiB. If they need more,
+                ``"auto"`` asks the server, and ``"memory"`` is an error.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
-                if the index is grouped by another rule or distance.
+                if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
+                ``lookups="memory"``.
         """
         from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
+        from es_simhash.flows.grouping.ingest_lookups import LookupRequest
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
@@ -180,6 +193,7 @@ class AsyncGroupingMethods(AsyncBase):
             workers=workers,
             max_delay=max_delay,
             op_type=op_type,
+            lookup=LookupRequest(lookups, memory_bytes),
         )
         sizes = IngestSizes(documents=batch)
         return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes), progress)

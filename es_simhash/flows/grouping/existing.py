@@ -1,7 +1,7 @@
 """
 Looks up the documents that new documents may duplicate, and what these are compared by.
 
-The multi-searches live in ``lookup.batch``, the fetch of texts in ``contents``. No decision and no write.
+The requests are made in ``ingest_lookups``, the fetch of texts in ``contents``. No decision and no write.
 """
 
 from __future__ import annotations
@@ -10,19 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.flows.confirmation import check_unchanged, while_unchanged
-from es_simhash.flows.context import Context, Index
+from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.contents import TextFields, fetch_contents
-from es_simhash.flows.lookup.batch import Batch, make_batch, take_answer
-from es_simhash.flows.lookup.index_stats import index_stats
-from es_simhash.flows.lookup.options import Options
-from es_simhash.flows.lookup.question import Question, Subject
-from es_simhash.flows.protocol import Flow
+from es_simhash.flows.grouping.group_lookups import ATTEMPTS, GroupLookups
+from es_simhash.flows.grouping.ingest_lookups import Asked, IngestLookups, LookupRequest
+from es_simhash.flows.protocol import Flow, Together
 from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import Patience, attempt, retry
 from es_simhash.hashing import from_hex
-from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.content import Content
 from es_simhash.index.grouping.dates import milliseconds_of
@@ -31,106 +27,11 @@ from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.keys import Key
 from es_simhash.index.meta import IndexSettings
-from es_simhash.index.plan_cost import IndexStats
-from es_simhash.index.rescore import NearDup, NearDups
+from es_simhash.index.rescore import NearDups
 
-__all__ = ["Existing", "ExistingLookup", "GroupLookups"]
+__all__ = ["Existing", "ExistingLookup"]
 
 PAGE = 1_000
-# A writer plans for at least so many documents: a small index may grow before its size is read again.
-SMALLEST = 1_000_000
-ATTEMPTS = 8
-
-
-class GroupLookups:
-    """
-    Lookups in one index for one max_distance, many at once.
-
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What to search.
-        settings:
-            The settings that the index records.
-        max_distance:
-            Largest distance in bits, inclusive.
-        canonicals_only:
-            Leave out documents that are tagged as duplicates.
-        source:
-            Whether to read whole documents; else only the group fields are read.
-    """
-
-    def __init__(
-        self,
-        context: Context,
-        index: Index,
-        settings: IndexSettings,
-        *,
-        max_distance: int,
-        canonicals_only: bool = False,
-        source: bool = False,
-    ) -> None:
-        names = self._fields = Fields(context.prefix)
-        self._patience = Patience(ATTEMPTS)
-        options = Options(
-            max_distance=max_distance,
-            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
-            source=source or [names.group, names.duplicate_of, names.at],
-            on_incomplete="return",
-        )
-        self._subject = Subject(context, index, settings, IndexStats(), options)
-
-    def prepare(self) -> Flow[None]:
-        """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = (yield from index_stats(self._subject.context, self._subject.index, again=True)) or IndexStats()
-        stats = replace(found, documents=max(found.documents, SMALLEST))
-        self._subject = replace(self._subject, stats=stats)
-
-    def batch(self, fingerprints: Sequence[int]) -> Batch:
-        """Return the request for the documents near each of *fingerprints*, one or more."""
-        return make_batch([Question(self._subject, each) for each in fingerprints])
-
-    def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
-        """
-        Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
-
-        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete
-        even then is returned and says so; a refusal for another reason raises.
-        """
-        subject = self._subject
-        outcomes = yield from while_unchanged(
-            subject.context,
-            subject.index,
-            subject.settings,
-            lambda: take_answer(batch, answer, patience=self._patience),
-        )
-        found: dict[int, NearDups] = {}
-        for question, outcome in zip(batch.questions, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                raise outcome
-            found[question.fingerprint] = outcome
-        return found
-
-    def ask(self, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
-        """Return the documents near each of *fingerprints*, in one request."""
-        if not fingerprints:
-            return {}
-        yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)
-        batch = self.batch(fingerprints)
-        return (yield from self.take(batch, (yield from attempt(batch.call()))))
-
-    def group_of(self, found: NearDup) -> str | None:
-        """Return the group that *found* is in; ``None`` if it never was grouped."""
-        return self._read(found, self._fields.group)
-
-    def at_of(self, found: NearDup) -> str:
-        """Return when *found* was grouped; empty, and so before all others, if it never was."""
-        return self._read(found, self._fields.at) or ""
-
-    @staticmethod
-    def _read(found: NearDup, name: str) -> str | None:
-        return None if found.source is None else read_text(found.source, (name,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +79,8 @@ class ExistingLookup:
             The text fields of the indices that are searched.
         with_source:
             Whether the policy wants to see whole documents.
+        request:
+            How to look up.
     """
 
     def __init__(
@@ -189,13 +92,14 @@ class ExistingLookup:
         grouping: Grouping,
         text_fields: TextFields,
         with_source: bool,
+        request: LookupRequest,
     ) -> None:
         self._text_fields = text_fields
         self._patience = Patience(ATTEMPTS)
         self._prefix = context.prefix
         self._index = index
         self._grouping = grouping
-        self._lookups = GroupLookups(
+        self._group_lookups = GroupLookups(
             context,
             index,
             settings,
@@ -203,28 +107,40 @@ class ExistingLookup:
             canonicals_only=grouping.rule == "star",
             source=with_source,
         )
+        self._lookups = IngestLookups(
+            context, index, self._group_lookups, max_distance=grouping.max_distance, request=request
+        )
 
     def prepare(self) -> Flow[None]:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
         yield from refresh(self._index)
         yield from self._lookups.prepare()
 
-    def batch(self, items: Iterable[Item]) -> Batch | None:
-        """Return the lookups for *items*; ``None`` where none has a fingerprint."""
-        prints = (item.draft.fingerprint for item in items if item.draft is not None)
-        wanted = dict.fromkeys(each for each in prints if each is not None)
-        return self._lookups.batch(list(wanted)) if wanted else None
+    def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
+        """Return what to ask about *items*; ``None`` where none has a fingerprint."""
+        wanted = _fingerprints_of(items)
+        return (yield from self._lookups.ask(wanted)) if wanted else None
+
+    def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[Existing]:
+        """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
+        return (yield from self._read((yield from self._lookups.take(asked, answers))))
+
+    def look_up_first(self, items: Iterable[Item]) -> Flow[Existing]:
+        """Return what searches show near *items* now, while nothing else is asked."""
+        asked = yield from self.ask(items)
+        return Existing() if asked is None else (yield from self.take(asked, (yield Together(asked.calls))))
 
     def look_up(self, items: Iterable[Item]) -> Flow[Existing]:
-        """Return what searches show near *items* now."""
-        batch = self.batch(items)
-        if batch is None:
+        """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
+        wanted = _fingerprints_of(items)
+        if not wanted:
             return Existing()
-        return (yield from self.take(batch, (yield from attempt(batch.call()))))
+        batch = self._group_lookups.batch(wanted)
+        answer = yield from attempt(batch.call())
+        return (yield from self._read((yield from self._group_lookups.take(batch, answer))))
 
-    def take(self, batch: Batch, answer: Any) -> Flow[Existing]:
-        """Return what the *answer* to *batch* shows; it may be the exception that the request failed with."""
-        found = yield from self._lookups.take(batch, answer)
+    def _read(self, found: Mapping[int, NearDups]) -> Flow[Existing]:
+        """Return the documents *found*, with what they are compared by."""
         contents = yield from self._contents(found.values())
         near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
         canonicals = {} if self._grouping.rule == "star" else (yield from self._other_canonicals(near.values()))
@@ -248,14 +164,14 @@ class ExistingLookup:
             ExistingDocument(
                 each.id,
                 each.fingerprint,
-                self._lookups.group_of(each) or each.id,
+                self._group_lookups.group_of(each) or each.id,
                 each.index,
                 each.source,
                 each.routing,
                 content=None if contents is None else contents[each.key],
-                at=int(milliseconds_of(self._lookups.at_of(each)) or 0),
+                at=int(milliseconds_of(self._group_lookups.at_of(each)) or 0),
             )
-            for each in sorted(there, key=lambda each: (self._lookups.at_of(each), each.id, each.index))
+            for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
 
     def _other_canonicals(self, found: Iterable[Sequence[ExistingDocument]]) -> Flow[dict[str, int]]:
@@ -272,3 +188,9 @@ class ExistingLookup:
 
         yield from retry(lambda: read_each(self._index, body, note, page=PAGE))
         return known
+
+
+def _fingerprints_of(items: Iterable[Item]) -> list[int]:
+    """Return the fingerprints of *items*, each once."""
+    drafts = (item.draft for item in items if item.draft is not None)
+    return list(dict.fromkeys(each.fingerprint for each in drafts if each.fingerprint is not None))

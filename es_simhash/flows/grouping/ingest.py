@@ -102,6 +102,7 @@ def _make_grouper(
         grouping=grouping,
         text_fields=TextFields(own_fields, source.text_fields),
         with_source=callable(policy),
+        request=options.lookup,
     )
     return _Grouper(
         index,
@@ -185,8 +186,8 @@ class _Answers:
     """What came back from the requests that went out together with a bulk; exceptions are values."""
 
     bulk: Any = None
-    lookup: Any = None
     ahead: Any = None
+    lookups: Sequence[Any] = ()
 
 
 class _Pipeline:
@@ -207,18 +208,18 @@ class _Pipeline:
         grouper = self._grouper
         lookup = grouper.lookup if grouper else None
         batch: Batch = yield Compute(self._source.take)
-        existing = (yield from lookup.look_up(batch.items)) if lookup else Existing()
+        existing = (yield from lookup.look_up_first(batch.items)) if lookup else Existing()
         following: Batch | None = None if batch.is_last else (yield Compute(self._source.take, (batch.due,)))
         while True:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
-            lookups = lookup.batch(following.items) if lookup and following else None
+            asked = (yield from lookup.ask(following.items)) if lookup and following else None
             is_reading = following is not None and not following.is_last
             sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
             bulk = Bulk(sending, prefix=self._context.prefix, repeats_scripts=False)
             yield from check()
             due = batch.due if following is None or batch.due is not None else following.due
             reading = Compute(self._source.take, (due,)) if is_reading else None
-            answers = yield from self._send(bulk, lookups.call() if lookups else None, reading)
+            answers = yield from self._send(bulk, asked.calls if asked else (), reading)
             items, failure = yield from self._finish(items, bulk, answers.bulk)
             for item in items:
                 yield Emit(report(item, prefix=self._context.prefix))
@@ -234,21 +235,21 @@ class _Pipeline:
             )
             if following is None:
                 return
-            if lookup and lookups:
-                existing = yield from lookup.take(lookups, answers.lookup)
+            if lookup and asked:
+                existing = yield from lookup.take(asked, answers.lookups)
             batch, following = following, answers.ahead
 
-    def _send(self, bulk: Bulk, lookup: Call | None, reading: Compute | None) -> Flow[_Answers]:
+    def _send(self, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> Flow[_Answers]:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
         requests: dict[str, Call | Compute] = {}
         if bulk.outcomes:
             requests["bulk"] = bulk.call()
-        if lookup is not None:
-            requests["lookup"] = lookup
         if reading is not None:
             requests["ahead"] = reading
-        answers = (yield Together(list(requests.values()), concurrency=3)) if requests else []
-        return _Answers(**dict(zip(requests, answers, strict=True)))
+        both = [*requests.values(), *lookups]
+        answers = (yield Together(both, concurrency=len(both))) if both else []
+        named = dict(zip(requests, answers, strict=False))
+        return _Answers(**named, lookups=answers[len(requests) :])
 
     def _finish(self, items: Sequence[Item], bulk: Bulk, answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* with their outcomes, as far as they are known, and what went wrong."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.grouping.existing import GroupLookups
+from es_simhash.flows.grouping.group_lookups import GroupLookups
 from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.flows.transfer.answers import check_whole, find_gaps

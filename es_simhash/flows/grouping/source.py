@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from es_simhash.arguments import check_choice, check_count, check_fields, check_number
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.feed import Feed, read_in_background, weigh
+from es_simhash.flows.grouping.ingest_lookups import LookupRequest
 from es_simhash.flows.grouping.write_target import WriteTarget
 from es_simhash.hashing.pool import check_workers
 from es_simhash.index.actions import OnPartial
@@ -66,6 +67,7 @@ class IngestOptions:
     workers: int | None = None
     max_delay: float | None = None
     op_type: OpType = "index"
+    lookup: LookupRequest = field(default_factory=LookupRequest)
 
     def __post_init__(self) -> None:
         check_max_delay(self.max_delay)

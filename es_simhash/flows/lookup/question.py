@@ -72,6 +72,9 @@ class Question:
             What it has in common with others.
         fingerprint:
             The fingerprint to look up, unsigned.
+        known:
+            The fingerprints within max_distance that documents of the index may have, where they are known; documents
+            that have one are asked for, instead of by block terms.
 
     Attributes:
         max_distance:
@@ -86,11 +89,12 @@ class Question:
             Candidates that the cost model expects; 0 if the index was not measured.
     """
 
-    __slots__ = ("expected", "field", "fingerprint", "limits", "max_distance", "page", "plan", "subject")
+    __slots__ = ("expected", "field", "fingerprint", "known", "limits", "max_distance", "page", "plan", "subject")
 
-    def __init__(self, subject: Subject, fingerprint: int) -> None:
+    def __init__(self, subject: Subject, fingerprint: int, *, known: Sequence[int] | None = None) -> None:
         self.subject = subject
         self.fingerprint = fingerprint
+        self.known = known
         self.field = subject.field
         self.max_distance = effective_distance(subject.settings, subject.options)
         self.limits = usable_limits(subject.context, subject.index, subject.settings)
@@ -100,10 +104,12 @@ class Question:
         """Choose the plan, within the limits, and with it the size of the first page."""
         options, stats = self.subject.options, self.subject.stats
         plan = options.plan
+        if self.known is not None and not (self.limits.skims and len(self.known) <= self.limits.max_terms):
+            self.known = None
         if plan is None:
             plan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
         self.plan: LookupPlan = check_plan(plan, self.max_distance)
-        hits = estimate(self.plan, stats or ASSUMED).hits
+        hits = 0.0 if self.known is not None else estimate(self.plan, stats or ASSUMED).hits
         sizes = options.sizes
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         self.expected = 0.0 if stats is None else hits
@@ -137,14 +143,17 @@ class Question:
 
     def body(self, *, ranked: bool = False) -> dict[str, Any]:
         """Return the search body; the score of a *ranked* one is the number of clauses that a hit matches."""
-        body = self.shared_body([self.fingerprint], page=self.page)
+        body = self.shared_body([self], page=self.page)
         if ranked:
             clauses = body["query"]["bool"]
             clauses["must"] = clauses["filter"].pop(0)
         return body
 
-    def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
-        """Return the body of one search for several *fingerprints*, with this question's plan."""
+    def shared_body(self, questions: Sequence[Question], *, page: int) -> dict[str, Any]:
+        """Return the body of one search for several *questions* like this one, with its plan."""
+        if self.known is not None:
+            return self.holders_body({known for each in questions for known in each.known or ()}, page=page)
+        fingerprints = [each.fingerprint for each in questions]
         return self._body(candidate_clauses(fingerprints, self.plan, prefix=self.subject.context.prefix), page=page)
 
     def holders_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:

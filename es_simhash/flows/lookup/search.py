@@ -91,7 +91,8 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
     """Read all candidates; if few of very many are wanted, stop when no better one can come."""
     options = question.subject.options
     is_skimmable = question.expects_many and question.expected <= options.sizes.ranked_from
-    is_ranked = options.size is not None and not question.plan.is_scan and not is_skimmable
+    is_planned = question.known is None and not question.plan.is_scan
+    is_ranked = options.size is not None and is_planned and not is_skimmable
     # What a script lets through is near, and has to be read whole anyway.
     skims = question.limits.skims and not is_ranked and not question.plan.script
 

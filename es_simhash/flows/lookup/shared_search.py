@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from es_simhash.flows.lookup.question import ASSUMED, Question
@@ -43,7 +44,7 @@ class Bundle:
         first = self.questions[0]
         if len(self.questions) == 1:
             return first.body()
-        return first.shared_body([each.fingerprint for each in self.questions], page=self.page)
+        return first.shared_body(self.questions, page=self.page)
 
     def share(self, answer: Any) -> list[Any]:
         """
@@ -76,18 +77,20 @@ def bundles(questions: Sequence[Question]) -> Iterator[Bundle]:
     """
     Yield *questions*, in order, in bundles that a server accepts; one by one if bundles are not cheaper.
     """
-    if not questions:
-        return
-    size = _shareable(questions[0])
-    for start in range(0, len(questions), size):
-        yield Bundle(questions[start : start + size])
+    for _, group in groupby(questions, key=lambda each: each.known is None):
+        alike = list(group)
+        size = _shareable(alike[0])
+        for start in range(0, len(alike), size):
+            yield Bundle(alike[start : start + size])
 
 
 def _shareable(question: Question) -> int:
     """Return how many questions like this one are cheaper in one search than alone."""
+    sizes = question.subject.options.sizes
+    if question.known is not None:
+        return sizes.shared
     if question.plan.is_scan:
         return 1
-    sizes = question.subject.options.sizes
     passing = estimate(question.plan, question.subject.stats or ASSUMED).passing
     most = (
         sizes.shared,

@@ -101,9 +101,15 @@ def _prefer_primaries(request: Request) -> Request:
 
 def _prefer(call: Call) -> Call:
     if call.api in _SEARCHES and "index" in call.arguments:  # a search in a point in time names no index
-        return replace(call, arguments={**call.arguments, **_PREFERENCE})
+        return replace(call, arguments=_preferring(call.arguments))
     if call.api == "msearch":
         lines = call.arguments["body"]
-        body = [line if n % 2 else {**line, **_PREFERENCE} for n, line in enumerate(lines)]
+        body = [line if n % 2 else _preferring(line) for n, line in enumerate(lines)]
         return replace(call, arguments={**call.arguments, "body": body})
     return call
+
+
+def _preferring(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the *arguments* of a search that reads primaries, of certain shards where they name some."""
+    shards = arguments.get("preference")
+    return {**arguments, "preference": "_primary" if shards is None else f"{shards}|_primary"}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["LAST_OF_NANOS", "milliseconds_of", "to_moment"]
@@ -87,6 +88,7 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
     return None
 
 
+@lru_cache(maxsize=16)  # many documents have the moment of their batch
 def to_moment(milliseconds: int) -> str:
     """
     Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds.

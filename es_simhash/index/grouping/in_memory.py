@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
+from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
@@ -61,7 +61,9 @@ class InMemoryLookup(Generic[_T]):
         """
         if self._fingerprints is None:
             return []
-        distances = hamming_distances(fingerprint, self._fingerprints[: len(self._items)])
+        from es_simhash.hashing.kernels import distances as distances_of  # noqa: PLC0415 -- loads numpy
+
+        distances = distances_of(fingerprint, self._fingerprints[: len(self._items)])
         near = (distances <= max_distance).nonzero()[0].tolist()
         return [(int(distances[place]), self._items[place][1]) for place in near]
 

@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from es_simhash.hashing import from_hex
@@ -173,10 +174,15 @@ def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix:
     own = document.get(prefix)
     if own is not None and not isinstance(own, Mapping):
         return dict(document)  # the user's own field: such a document has no fingerprint, and a problem reported
-    dotted = {f"{prefix}.{name}" for name in GROUPED}
+    dotted = _dotted(prefix)
     rest = {key: value for key, value in (own or {}).items() if key not in GROUPED}
     given = {key: value for key, value in fields.items() if value is not None}
     return {key: value for key, value in document.items() if key not in dotted} | {prefix: {**rest, **given}}
+
+
+@cache
+def _dotted(prefix: str) -> frozenset[str]:
+    return frozenset(f"{prefix}.{name}" for name in GROUPED)
 
 
 def _fields_of(draft: Draft, decision: Decision) -> dict[str, Any]:

@@ -1,0 +1,199 @@
+"""
+How an ingest finds the documents near each batch: it asks the server by block terms, or first a table in memory.
+
+The table (``lookup.resident``) has every fingerprint that a search can show. Where it has none near a document, there
+is nothing to ask; else documents with exactly those fingerprints are asked for, so whatever is said of a document in
+the index comes from the server. No decision and no write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, get_args
+
+from es_simhash.arguments import check_choice, check_count
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.group_lookups import GroupLookups
+from es_simhash.flows.lookup.batch import Batch
+from es_simhash.flows.lookup.resident import Range, Resident, ResidentError
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.index.rescore import NearDups
+
+__all__ = ["IngestLookups", "LookupRequest", "Lookups"]
+
+logger = logging.getLogger("es_simhash")
+
+Lookups = Literal["auto", "server", "memory"]
+
+MEMORY_BYTES = 1 << 30
+# With "auto", fewer documents than these are never worth a table.
+FEWEST = 2_000
+# Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: measured by
+# bench/memory.py.
+READING, ASKING = 0.02, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRequest:
+    """
+    How to look up: two keyword arguments of the client's ``ingest``.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    lookups: Lookups = "auto"
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("lookups", self.lookups, get_args(Lookups))
+        if self.memory_bytes is not None:
+            check_count("memory_bytes", self.memory_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """
+    What is asked about one batch.
+
+    Attributes:
+        fingerprints:
+            Those of the batch, one or more.
+        batch:
+            The questions to the server; ``None`` where there are none.
+        calls:
+            The requests.
+        ranges:
+            What the table searches for at the same time; ``None`` where it is not used.
+    """
+
+    fingerprints: Sequence[int]
+    batch: Batch | None
+    calls: Sequence[Call]
+    ranges: Sequence[Range] | None = None
+
+
+class IngestLookups:
+    """
+    The lookups of one ingest.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is searched.
+        lookups:
+            Asks the server.
+        max_distance:
+            Largest distance in bits, inclusive.
+        request:
+            What the caller wants.
+    """
+
+    def __init__(
+        self, context: Context, index: str, lookups: GroupLookups, *, max_distance: int, request: LookupRequest
+    ) -> None:
+        self._lookups = lookups
+        self._index = index
+        self._is_wanted = request.lookups != "server"
+        self._is_demanded = request.lookups == "memory"
+        self._make = partial(
+            Resident, context, index, max_distance=max_distance, memory_bytes=request.memory_bytes or MEMORY_BYTES
+        )
+        self._resident: Resident | None = None
+        self._asked = 0
+
+    def prepare(self) -> Flow[None]:
+        """Learn the size of the index, which was refreshed just now."""
+        yield from self._lookups.prepare()
+        if self._resident is not None:
+            self._resident.note_refresh()
+        elif self._is_demanded:
+            yield from self._load()
+
+    def ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
+        """Return what to ask about *fingerprints*, one or more."""
+        if self._is_worth_it():
+            yield from self._load()
+        resident = self._resident
+        if resident is None:
+            self._asked += len(fingerprints)
+            batch = self._lookups.batch(fingerprints)
+            return Asked(fingerprints, batch, [batch.call()])
+        near = yield Compute(resident.near, (fingerprints,))
+        with_near = [each for each in fingerprints if near[each]]
+        near_batch = self._lookups.batch(with_near, known=near) if with_near else None
+        ranges = resident.ranges()
+        lines = [*resident.lines(ranges), *(near_batch.call().arguments["body"] if near_batch else ())]
+        searches = [Call("msearch", {"body": lines})] if lines else []
+        return Asked(fingerprints, near_batch, [resident.positions_call(), *searches], ranges)
+
+    def _is_worth_it(self) -> bool:
+        """Return whether asking the server has cost about as much as reading all fingerprints would."""
+        if self._resident is not None or not self._is_wanted or self._asked < FEWEST:
+            return False
+        return self._asked * (ASKING + self._lookups.milliseconds) > READING * self._lookups.documents
+
+    def _load(self) -> Flow[None]:
+        resident = self._make()
+        try:
+            yield from resident.load(documents=self._lookups.documents)
+        except ResidentError as error:
+            self._give_up(error)
+        else:
+            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
+            self._resident = resident
+
+    def _give_up(self, error: ResidentError) -> None:
+        """Ask the server from now on; only for now, if it may be otherwise in a moment."""
+        if error.is_passing:
+            self._asked = 0
+            return
+        if self._is_demanded:
+            raise InvalidInputError(
+                f"lookups='memory' cannot be used for {shorten(self._index)}: {error}; change that, or pass 'auto'"
+            ) from error
+        logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
+        self._is_wanted, self._resident = False, None
+
+    def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[dict[int, NearDups]]:
+        """
+        Return the documents near each fingerprint that has some, given the *answers* to the calls of *asked*.
+
+        An answer may be the exception that the call failed with.
+        """
+        if asked.ranges is None or self._resident is None:
+            return {} if asked.batch is None else (yield from self._lookups.take(asked.batch, answers[0]))
+        resident = self._resident
+        positions, answer = answers[0], answers[1] if len(answers) > 1 else {"responses": []}
+        first = rest = answer
+        if not isinstance(answer, BaseException):
+            count = len(asked.ranges)
+            first, rest = ({"responses": part} for part in (answer["responses"][:count], answer["responses"][count:]))
+        try:
+            new = yield from resident.update(asked.ranges, first, positions)
+        except ResidentError as error:
+            self._give_up(error)
+            return (yield from self._lookups.ask(asked.fingerprints))
+        found = {} if asked.batch is None else (yield from self._lookups.take(asked.batch, rest))
+        if not len(new):
+            return found
+        near = yield Compute(resident.near_among, (asked.fingerprints, new))
+        also = yield from self._lookups.ask([each for each in near if near[each]], known=near)
+        return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
+
+
+def _both(one: NearDups, other: NearDups) -> NearDups:
+    """Return the documents of both."""
+    items = {each.key: each for each in (*one, *other)}
+    return replace(
+        one,
+        items=tuple(items.values()),
+        complete=one.complete and other.complete,
+        reasons=(*one.reasons, *other.reasons),
+    )

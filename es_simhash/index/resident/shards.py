@@ -1,0 +1,105 @@
+"""
+How far the operations of each shard were read: which searches must show which operations. Arithmetic only.
+
+A server numbers the operations on a shard (``_seq_no``), but they do not become visible in that order: a search may
+show 105 while 104 is still being indexed. Two numbers of a shard make certain what a search shows: the global
+checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number given.
+If a later search shows an operation beyond that largest number, then what it searches was opened after the two were
+read, and it shows everything up to that checkpoint. So does a search after a refresh that began after they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Position", "Shard", "ShardReading", "read_positions"]
+
+NOTHING = -1
+# More positions than these are thinned out: then a checkpoint is only noticed a little later.
+MOST_POSITIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of a concrete index; an index that is created again has another *uuid*."""
+
+    index: str
+    uuid: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """
+    Numbers of a shard, as its primary gave them.
+
+    Attributes:
+        checkpoint:
+            Every copy in sync has all operations up to this one.
+        largest:
+            The largest number given to an operation; -2 in a position that every later search has passed.
+    """
+
+    checkpoint: int
+    largest: int
+
+
+@dataclass(slots=True)
+class ShardReading:
+    """
+    How far one shard was read.
+
+    Attributes:
+        certain:
+            All operations up to this one were read, if a search can still show them.
+        latest:
+            The last position that was read.
+    """
+
+    latest: Position
+    certain: int = NOTHING
+    _positions: list[Position] = field(default_factory=list)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be operations that were not read."""
+        return self.latest.largest > self.certain
+
+    def note(self, position: Position) -> None:
+        """Note a *position*; only what is searched after this counts for it."""
+        self.latest = position
+        if position.checkpoint > self.certain:
+            self._positions.append(position)
+            if len(self._positions) > MOST_POSITIONS:
+                del self._positions[1::2]
+
+    def note_refresh(self) -> None:
+        """Note a refresh that began after the last position was read and is done."""
+        self._positions = [Position(each.checkpoint, NOTHING - 1) for each in self._positions]
+
+    def advance(self, shown: int | None) -> None:
+        """
+        Note that one search has shown all operations beyond :attr:`certain`, the last of which was *shown*.
+
+        ``None`` for several searches, or for one that showed nothing.
+        """
+        last = NOTHING if shown is None else shown
+        passed = [each for each in self._positions if each.largest < last]
+        self._positions = [each for each in self._positions if each.largest >= last]
+        self.certain = max([self.certain, *(each.checkpoint for each in passed)])
+
+
+def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
+    """
+    Return the position of each shard in the *answer* of index stats by shard; without shards that have no primary.
+    """
+    found = {}
+    for name, index in (answer.get("indices") or {}).items():
+        for number, copies in (index.get("shards") or {}).items():
+            numbers = next((each["seq_no"] for each in copies if each["routing"]["primary"] and "seq_no" in each), None)
+            if numbers is not None:
+                position = Position(numbers["global_checkpoint"], numbers["max_seq_no"])
+                found[Shard(name, index.get("uuid", ""), int(number))] = position
+    return found

@@ -1,0 +1,218 @@
+"""
+A table of fingerprints: added to in any order, asked for those within a distance of others. Exact.
+
+Each level of the table has its fingerprints once for each part, sorted by that part. What was added last is in no level
+yet and is compared one by one; levels of nearly equal size are joined, so that there are few of them. Nothing is ever
+taken out. Which parts there are is decided in ``parts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.hashing.kernels import count_bits
+from es_simhash.index.resident.parts import Part, Parts, choose_parts
+
+__all__ = ["FingerprintTable"]
+
+Fingerprints = NDArray[np.uint64]
+Places = NDArray[np.int64]
+# Row of the fingerprint asked for, and the fingerprint of the table that is near it; a pair may come several times.
+Found = tuple[Places, Fingerprints]
+
+BITS = 64
+# So many of the last added are compared one by one.
+TAIL = 1 << 11
+# A level takes in the one after it when that has more than this share of its size.
+SHARE = 1 / 4
+# Compared at once: a few arrays of this length stay in a core's second-level cache.
+BLOCK = 1 << 16
+SAMPLE = 1 << 14
+
+
+class FingerprintTable:
+    """
+    Distinct fingerprints, for lookups within one distance.
+
+    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 8 more for the
+    table of first words of each; while levels are joined, about twice as much.
+
+    Args:
+        max_distance:
+            Largest distance of the lookups in bits, inclusive, 0 to 64.
+    """
+
+    def __init__(self, max_distance: int) -> None:
+        self._max_distance = max_distance
+        self._levels: list[_Level] = []
+        self._tail = np.empty(0, np.uint64)
+
+    def __len__(self) -> int:
+        return sum(len(each) for each in self._levels) + len(self._tail)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the fingerprints and their tables occupy."""
+        return sum(each.nbytes for each in self._levels) + self._tail.nbytes
+
+    def add(self, fingerprints: Fingerprints) -> Fingerprints:
+        """Add *fingerprints* and return those that the table did not have, sorted, each once."""
+        new = np.unique(fingerprints)
+        for known in (self._tail, *(each.ordered for each in self._levels)):
+            new = new[~_is_in(new, known)]
+        if len(new):
+            self._tail = np.union1d(self._tail, new)
+            if len(self._tail) > TAIL:
+                self._push()
+        return new
+
+    def _push(self) -> None:
+        """Make a level of the last added, joined with the levels that are not much larger."""
+        merged, self._tail = self._tail, self._tail[:0]
+        while self._levels and len(self._levels[-1]) * SHARE < len(merged):
+            merged = np.concatenate((self._levels.pop().ordered, merged))
+        merged.sort(kind="stable")  # runs that are sorted are only merged
+        self._levels.append(_Level(merged, self._max_distance))
+
+    def near(self, wanted: Fingerprints) -> list[Fingerprints]:
+        """Return for each of *wanted* the fingerprints of the table within the distance, sorted, each once."""
+        found = list(_near_pairs(wanted, self._tail, self._max_distance))
+        for level in self._levels:
+            found += level.near(wanted, self._max_distance)
+        return _by_row(found, len(wanted))
+
+    def near_among(self, wanted: Fingerprints, others: Fingerprints) -> list[Fingerprints]:
+        """Return for each of *wanted* those of the *others* within the distance, sorted, each once."""
+        return _by_row(list(_near_pairs(wanted, others, self._max_distance)), len(wanted))
+
+
+def _is_in(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(len(values), np.bool_)
+    is_in: NDArray[np.bool_] = ordered.take(np.searchsorted(ordered, values), mode="clip") == values
+    return is_in
+
+
+def _by_row(found: list[Found], rows: int) -> list[Fingerprints]:
+    """
+    Return the fingerprints *found* for each of so many *rows*, sorted, each once.
+    """
+    if not found:
+        return [np.empty(0, np.uint64)] * rows
+    row, value = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.lexsort((value, row))
+    row, value = row[order], value[order]
+    is_first = np.ones(len(row), np.bool_)
+    is_first[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+    row, value = row[is_first], value[is_first]
+    return np.split(value, np.searchsorted(row, np.arange(1, rows)))
+
+
+def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -> Iterator[Found]:
+    """
+    Yield every pair of *wanted* and *values* within *max_distance*, comparing each with each.
+    """
+    columns = min(len(values), BLOCK)
+    rows = BLOCK // columns if columns else 0
+    for top in range(0, len(wanted), rows or 1) if columns else ():
+        for begin in range(0, len(values), columns):
+            part = values[begin : begin + columns]
+            near = np.flatnonzero(count_bits(wanted[top : top + rows, np.newaxis] ^ part) <= max_distance)
+            if len(near):
+                row, column = np.divmod(near, len(part))
+                yield row + top, part[column]
+
+
+class _Level:
+    """Fingerprints that are not added to any more, sorted by each of their parts."""
+
+    def __init__(self, ordered: Fingerprints, max_distance: int) -> None:
+        self.ordered = ordered
+        self._columns = [_Column(ordered, each) for each in _parts_for(ordered, max_distance)]
+
+    def __len__(self) -> int:
+        return len(self.ordered)
+
+    @property
+    def nbytes(self) -> int:
+        return self.ordered.nbytes + sum(each.nbytes for each in self._columns)
+
+    def near(self, wanted: Fingerprints, max_distance: int) -> Iterator[Found]:
+        if not self._columns:
+            yield from _near_pairs(wanted, self.ordered, max_distance)
+        for each in self._columns:
+            yield from each.near(wanted, max_distance)
+
+
+def _parts_for(ordered: Fingerprints, max_distance: int) -> Parts:
+    chance = np.random.default_rng(0)
+    sample = ordered if len(ordered) <= SAMPLE else ordered[chance.integers(0, len(ordered), SAMPLE)]
+
+    def density(part: Part) -> float:
+        words = _turned(sample, part.begin) >> np.uint64(BITS - part.width)
+        _, counts = np.unique(words, return_counts=True)
+        # Of the pairs of the sample, how many have an equal word, and how many would have by chance?
+        equal = float((counts * (counts - 1)).sum()) / max(1, len(sample) * (len(sample) - 1))
+        return max(1.0, equal * (1 << part.width))
+
+    return choose_parts(len(ordered), max_distance, density)
+
+
+def _turned(values: Fingerprints, bits: int) -> Fingerprints:
+    """Return *values* rotated to the left."""
+    return values << np.uint64(bits) | values >> np.uint64(BITS - bits) if bits else values
+
+
+class _Column:
+    """The fingerprints of a level sorted by one part, which is turned to the top, and where each word begins."""
+
+    def __init__(self, ordered: Fingerprints, part: Part) -> None:
+        self._begin, self._shift = part.begin, np.uint64(BITS - part.width)
+        self._values = np.sort(_turned(ordered, part.begin)) if part.begin else ordered
+        sizes = np.bincount((self._values >> self._shift).astype(np.int64), minlength=1 << part.width)
+        self._starts = np.zeros(len(sizes) + 1, np.uint32)
+        np.cumsum(sizes, out=self._starts[1:])
+        flips = (
+            sum(1 << bit for bit in bits) for n in range(part.radius + 1) for bits in combinations(range(part.width), n)
+        )
+        self._flips = np.fromiter(flips, np.int64, part.words)
+
+    @property
+    def nbytes(self) -> int:
+        return self._starts.nbytes + (self._values.nbytes if self._begin else 0)
+
+    def near(self, wanted: Fingerprints, max_distance: int) -> Iterator[Found]:
+        turned = _turned(wanted, self._begin)
+        words = (turned >> self._shift).astype(np.int64)
+        rows = max(1, BLOCK // len(self._flips))
+        for top in range(0, len(wanted), rows):
+            looked_up = (words[top : top + rows, np.newaxis] ^ self._flips).ravel()
+            starts = self._starts[looked_up].astype(np.int64)
+            sizes = self._starts[looked_up + 1] - starts
+            filled = np.flatnonzero(sizes)
+            whose = filled // len(self._flips) + top
+            yield from self._compare(turned, whose, starts[filled], sizes[filled], max_distance)
+
+    def _compare(
+        self, turned: Fingerprints, whose: Places, starts: Places, sizes: Places, max_distance: int
+    ) -> Iterator[Found]:
+        """Yield what is near among the runs of fingerprints at *starts*, each of which belongs to a row *whose*."""
+        ends = np.cumsum(sizes)
+        first = 0
+        while first < len(sizes):
+            done = ends[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, done + BLOCK, side="right")))
+            size = sizes[first:last]
+            # The places of all runs, one after the other.
+            places = np.repeat(starts[first:last] - (ends[first:last] - size), size)
+            places += np.arange(done, ends[last - 1])
+            row = np.repeat(whose[first:last], size)
+            values = self._values[places]
+            near = np.flatnonzero(count_bits(values ^ turned[row]) <= max_distance)
+            if len(near):
+                yield row[near], _turned(values[near], BITS - self._begin if self._begin else 0)
+            first = last
