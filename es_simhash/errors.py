@@ -243,8 +243,8 @@ class PipelineError(SimHashError):
 
     Attributes:
         kind:
-            ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (an
-            index has another pipeline in its place).
+            ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (its
+            name, or its place in an index, belongs to another pipeline).
     """
 
     def __init__(self, message: str, *, kind: str = "") -> None:

@@ -27,6 +27,7 @@ _COMMON = {
     "get_alias": "indices.get_alias",
     "get_data_stream": "indices.get_data_stream",
     "get_mapping": "indices.get_mapping",
+    "get_pipeline": "ingest.get_pipeline",
     "get_settings": "indices.get_settings",
     "index_stats": "indices.stats",
     "mget": "mget",

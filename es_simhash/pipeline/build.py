@@ -4,7 +4,7 @@ Builds the ingest pipeline, and refuses the schemes that a server cannot compute
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import SchemeError
@@ -15,7 +15,12 @@ from es_simhash.index.meta import check_text_fields
 from es_simhash.pipeline.source import script_source
 from es_simhash.pipeline.tables import character_tables
 
-__all__ = ["build_pipeline"]
+__all__ = ["build_pipeline", "purpose_of"]
+
+# By the tag of its processor a pipeline is known as ours.
+_TAG = "es-simhash"
+# What a pipeline is for, among its parameters: another one of the same purpose may take its place.
+_PURPOSE = ("scheme", "text_fields", "prefix", "value")
 
 _ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
 
@@ -70,6 +75,7 @@ def build_pipeline(
         "scheme": resolved.to_dict(),
         "text_fields": list(names),
         "prefix": prefix,
+        "value": bool(value),
         "owned": list(OWNED),
         "tables": character_tables().to_list(),
         "plans": _plans(),
@@ -79,15 +85,33 @@ def build_pipeline(
     failed = {"set": {"field": fields.error, "value": "failed", "ignore_failure": True}}
     script = {
         "lang": "painless",
-        "source": script_source(resolved, value=value),
+        "source": script_source(resolved),
         "params": parameters,
-        "tag": "es-simhash",
+        "tag": _TAG,
         "on_failure": [failed],
     }
     return {
         "description": f"es_simhash: fingerprints of {', '.join(names)}, scheme {resolved}",
         "processors": [{"script": script}],
     }
+
+
+def purpose_of(pipeline: Mapping[str, Any]) -> dict[str, Any] | None:
+    """
+    Return what *pipeline* computes and where it puts it, or ``None`` if it is not as :func:`build_pipeline` made it.
+
+    Examples:
+        >>> purpose_of(build_pipeline(text_field="body"))["text_fields"]
+        ['body']
+        >>> purpose_of({"processors": []}) is None
+        True
+    """
+    match pipeline.get("processors"):
+        case [{"script": {"tag": str(tag), "params": dict(parameters)}}] if (
+            tag == _TAG and "on_failure" not in pipeline
+        ):
+            return {name: parameters.get(name) for name in _PURPOSE}
+    return None
 
 
 def _computable(scheme: Scheme) -> Scheme:

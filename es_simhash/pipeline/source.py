@@ -33,15 +33,13 @@ _WEIGHTS = {
 }
 
 
-def script_source(scheme: Scheme, *, value: bool) -> str:
+def script_source(scheme: Scheme) -> str:
     """
     Return the script that computes fingerprints of *scheme*, without comments.
 
     Args:
         scheme:
             ``shingles-1`` or ``shingles-2``, with XXH3.
-        value:
-            Whether documents get the signed 64-bit copy too.
     """
     size, seed = scheme.parameters["size"], scheme.parameters["seed"]
     early = [each for each in LOGOGRAPHS if each[0] < _FIRST_KANA]
@@ -58,7 +56,6 @@ def script_source(scheme: Scheme, *, value: bool) -> str:
         "short": "\n".join(
             f"  if (size == {short}) {{ count_hash(keys, counts, hash{short}(codes, 0)); }}" for short in range(1, size)
         ),
-        "put_value": "ours.put('value', Long.toString(Long.parseUnsignedLong(hex, 16)));" if value else "",
     }
     if scheme.version == 1:
         hashes = [hash_function(f"hash{each}", each, seed, counts=False) for each in range(1, size + 1)]

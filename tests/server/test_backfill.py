@@ -31,20 +31,22 @@ def test_an_index_without_our_fields(server, index, simhash):
 
 
 def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
-    """After partial updates made elsewhere: text changed, text emptied, fingerprint tampered with."""
+    """After partial updates made elsewhere: text changed, text emptied, fingerprint tampered with, error outlived."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     list(simhash.ingest(index, numbered(texts(60))))
     server.request("POST", f"/{index}/_refresh")
     new = texts(1, seed=8)[0]
     changes = {"00001": {"body": new}, "00002": {"body": "…"}, "00003": {"simhash": {"block1": "beef"}}}
+    # A pipeline found the text too long, and somebody emptied it.
+    server.request("PUT", f"/{index}/_doc/00004", {"body": "…", "simhash": {"error": "too_long"}})
     lines = []
     for id_, doc in changes.items():
         lines += [{"update": {"_index": index, "_id": id_}}, {"doc": doc}]
     send_lines(server, lines)
     [*_, shown] = simhash.backfill(index, dry_run=True)
-    assert (shown.changed, shown.stale, shown.seconds_left > 0) == (3, 3, True)
+    assert (shown.changed, shown.stale, shown.seconds_left > 0) == (4, 3, True)
     [*_, last] = simhash.backfill(index)
-    assert (last.changed, last.stale) == (3, 3)
+    assert (last.changed, last.stale) == (4, 3)
     assert_all_right(read_all(server, index))
     assert simhash.reconcile(index).failures == ()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from es_simhash import (
 from es_simhash.pipeline.source import LONGEST
 from tests.pipeline_texts import hostile_texts
 from tests.server.conftest import make_client
+from tests.server.servers import send
 from tests.server.support import ONE_SHARD, numbered, texts
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
@@ -181,6 +183,75 @@ def test_another_pipeline_keeps_its_place(server, index, simhash, pipeline_name)
     assert f"{pipeline_name}-2" not in server.request("GET", "/_ingest/pipeline")
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+@pytest.mark.parametrize("other", ["theirs", "ours"])
+def test_another_pipeline_keeps_its_name(server, index, simhash, pipeline_name, other):
+    """A pipeline of somebody else, or ours for other text fields; the same one may be stored again."""
+    theirs = {"description": "theirs", "processors": [{"set": {"field": "a", "value": 1}}]}
+    stored = theirs if other == "theirs" else build_pipeline(text_field="title")
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", stored)
+    simhash.create_index(index, text_field="title", settings=ONE_SHARD)
+    simhash.create_index(f"{index}-2", text_field="body", settings=ONE_SHARD)
+    if other == "ours":
+        assert simhash.put_pipeline(index, name=pipeline_name).text_fields == ("title",)
+    with pytest.raises(PipelineError, match="pass another name") as raised:
+        simhash.put_pipeline(f"{index}-2", name=pipeline_name, use_as="final")
+    assert raised.value.kind == "taken"
+    assert server.request("GET", f"/_ingest/pipeline/{pipeline_name}")[pipeline_name] == stored
+
+
+BEFORE, AFTER = "The text as it was before anybody changed it.", "Something else was written by another program."
+# What docs/pipeline.md says of updates of a document that exists: whether its fingerprint is that of its text then.
+UPDATES = {
+    "doc": ({"doc": {"body": AFTER}}, False),
+    "doc_as_upsert": ({"doc": {"body": AFTER}, "doc_as_upsert": True}, True),
+    "upsert": ({"doc": {"body": AFTER}, "upsert": {"body": "The third text, which is not written at all."}}, False),
+    "script": ({"script": {"source": "ctx._source.body = params.body", "params": {"body": AFTER}}}, False),
+}
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+@pytest.mark.parametrize("use_as", ["default", "final"])
+def test_updates(server, pipeline_name, use_as):
+    """An _update passes the pipeline with the whole document; an update in a bulk request passes it in part at most."""
+    pipeline = build_pipeline(text_field="body")
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", pipeline)
+    settings = {**ONE_SHARD, f"index.{use_as}_pipeline": pipeline_name}
+    server.request("PUT", f"/{pipeline_name}", {"settings": settings})
+
+    def is_fresh(id_):
+        [body, ours] = map(server.request("GET", f"/{pipeline_name}/_doc/{id_}")["_source"].get, ("body", "simhash"))
+        return body == AFTER and ours["fingerprint"] == to_hex(fingerprint(body))
+
+    for kind, (update, is_fresh_in_bulk) in UPDATES.items():
+        for id_ in (f"one-{kind}", f"bulk-{kind}"):
+            server.request("PUT", f"/{pipeline_name}/_doc/{id_}", {"body": BEFORE})
+        server.request("POST", f"/{pipeline_name}/_update/one-{kind}", update)
+        lines = json.dumps({"update": {"_id": f"bulk-{kind}"}}), json.dumps(update), ""
+        server.request("POST", f"/{pipeline_name}/_bulk", "\n".join(lines).encode())
+        assert (is_fresh(f"one-{kind}"), is_fresh(f"bulk-{kind}")) == (True, is_fresh_in_bulk), kind
+    server.request("POST", f"/{pipeline_name}/_refresh")
+    server.request("POST", f"/{pipeline_name}/_update_by_query?refresh=true", {"query": {"match_all": {}}})
+    assert all(is_fresh(f"bulk-{kind}") for kind in UPDATES)
+
+
+def test_updates_on_elasticsearch(elasticsearch, request):
+    """They pass the same pipelines: this one does not exist, so what would pass it is refused."""
+    name = f"test-{uuid.uuid4().hex}"
+    request.addfinalizer(lambda: elasticsearch.remove(name))
+    elasticsearch.request("PUT", f"/{name}", {"settings": ONE_SHARD})
+    kinds = [kind for kind in UPDATES if kind != "script"]
+    for id_ in (f"{how}-{kind}" for kind in kinds for how in ("one", "bulk")):
+        elasticsearch.request("PUT", f"/{name}/_doc/{id_}", {"body": BEFORE})
+    elasticsearch.request("PUT", f"/{name}/_settings", {"index.final_pipeline": name})
+    for kind in kinds:
+        update, _ = UPDATES[kind]
+        status, _, _ = send(elasticsearch.url, "POST", f"/{name}/_update/one-{kind}", update)
+        lines = json.dumps({"update": {"_id": f"bulk-{kind}"}}), json.dumps(update), ""
+        answer = elasticsearch.request("POST", f"/{name}/_bulk", "\n".join(lines).encode())
+        assert (status, answer["errors"]) == (400, kind != "doc"), kind
+
+
 def test_an_index_that_cannot_have_one(index, simhash):
     """It records no text field, or a scheme that needs Python; a name or use that is none."""
     simhash.create_index(index, settings=ONE_SHARD)
@@ -236,6 +307,22 @@ def test_a_lookup_that_cannot_be_made(opensearch):
         {"body": " ", "simhash": {"lookup": {"max_distance": 3}}},
         {"simhash": {"fingerprint": "xyz", "lookup": {"max_distance": 3}}},
         {"simhash": {"fingerprint": "x" * 16, "lookup": {"max_distance": 3}}},
+        {"simhash": {"fingerprint": ["0" * 16], "lookup": {"max_distance": 3}}},
+        {"simhash": {"lookup": {"max_distance": 3}}},
+        {"body": 5, "simhash": {"lookup": {"max_distance": 3}}},
     ]
     made = [each["simhash"]["lookup"] for each in simulate(opensearch, pipeline, asked)]
     assert all("body" not in each and each["error"] for each in made)
+    assert len({each["error"] for each in made}) == 5
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_lookup_that_is_written_by_mistake(server, pipeline_name):
+    """The document keeps no search, and an index without our mapping gets no field for each of its parts."""
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", build_pipeline(text_field="body"))
+    server.request("PUT", f"/{pipeline_name}", {"settings": {**ONE_SHARD, "index.final_pipeline": pipeline_name}})
+    asked = {"body": TEXT, "simhash": {"lookup": {"max_distance": 12}}}
+    server.request("PUT", f"/{pipeline_name}/_doc/1", asked)
+    ours = server.request("GET", f"/{pipeline_name}/_doc/1")["_source"]["simhash"]
+    assert ours["fingerprint"] == to_hex(fingerprint(TEXT))
+    assert sorted(ours["lookup"]) == ["error", "max_distance"]

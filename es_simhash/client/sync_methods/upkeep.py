@@ -96,7 +96,7 @@ class UpkeepMethods(SyncBase):
         Store an ingest pipeline that computes the fingerprints of what is written to *index*, by any program.
 
         The server first computes fingerprints of probe texts; nothing is stored unless all bits are those of Python.
-        An index that a rollover creates has the pipeline if its template sets ``index.default_pipeline``.
+        An index that a rollover creates has the pipeline if its template sets ``index.final_pipeline``.
 
         Args:
             index:
@@ -110,7 +110,8 @@ class UpkeepMethods(SyncBase):
         Raises:
             SchemeError: If a pipeline cannot compute the scheme of the index.
             InvalidInputError: If the index records no text field, or another argument cannot be used.
-            PipelineError: If the server does not run the script, makes other bits, or an index has another pipeline.
+            PipelineError: If the server does not run the script or makes other bits, or another pipeline has the name or
+                the place.
         """
         from es_simhash.flows.upkeep.install_pipeline import put_pipeline
 

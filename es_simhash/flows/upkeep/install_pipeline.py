@@ -20,14 +20,14 @@ from es_simhash.hashing import Scheme
 from es_simhash.index.fields import Fields
 from es_simhash.index.mapping import mapping_update
 from es_simhash.index.meta import IndexSettings, require_text_fields
-from es_simhash.pipeline.build import build_pipeline
+from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.probe import find_differences, probe_documents
 
 __all__ = ["InstalledPipeline", "UseAs", "put_pipeline"]
 
 UseAs: TypeAlias = Literal["default", "final"]
 
-BAD_REQUEST = 400
+BAD_REQUEST, NOT_FOUND = 400, 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,13 @@ def put_pipeline(context: Context, index: Index, name: str | None, use_as: UseAs
     """
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
 
-    Cost: six requests, and one more for each index. Nothing is stored unless the server makes the right bits.
+    Cost: seven requests, and one more for each index. Nothing is stored unless the server makes the right bits.
 
     Raises:
         SchemeError: If a pipeline cannot compute the scheme of the index.
         InvalidInputError: If the index records no text field.
-        PipelineError: If the server cannot run the script, makes other bits, or an index has another pipeline.
+        PipelineError: If the server cannot run the script or makes other bits, or another pipeline has the name or the
+            place.
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
@@ -80,6 +81,7 @@ def put_pipeline(context: Context, index: Index, name: str | None, use_as: UseAs
         scheme=settings.scheme, text_field=text_fields, prefix=context.prefix, value=settings.value
     )
     yield from _probe(pipeline, settings.scheme, text_fields[0], prefix=context.prefix)
+    yield from _refuse_another(name, pipeline)
     if use_as is not None:
         yield from _refuse_others(resolved, use_as, name)
     for index_name, each in resolved.each.items():
@@ -126,6 +128,22 @@ def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, pref
             f"({first.found}, not {first.expected}, for {shorten(first.text, limit=40)}): compute the fingerprints in "
             "Python, and report this with the versions of the server and its Java",
             kind="differs",
+        )
+
+
+def _refuse_another(name: str, pipeline: Mapping[str, Any]) -> Flow[None]:
+    """Refuse to overwrite a pipeline of somebody else, or one that computes something else for other indices."""
+    try:
+        answer = yield Call("get_pipeline", {"id": name})
+    except Exception as error:
+        if status_of(error) != NOT_FOUND:
+            raise
+        return
+    if name in answer and purpose_of(answer[name]) != purpose_of(pipeline):
+        raise PipelineError(
+            f"there is a pipeline {name!r} already, and it is not the one for these indices: pass another name, or "
+            "delete it first",
+            kind="taken",
         )
 
 

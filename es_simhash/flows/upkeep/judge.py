@@ -189,7 +189,7 @@ def change_of(
     is_ours = ours.get("fingerprint") is not None or f"{prefix}.fingerprint" in dotted
     if not wanted:
         # Only what is there is taken out: a null that is new would be one more key in the user's document.
-        nested = {prefix: None} if "fingerprint" in ours else {}
+        nested = {prefix: None} if any(name in ours for name in ("fingerprint", "error")) else {}
         return (nested | dotted) or None, is_ours
     unwanted = {name: None for name in OWNED if name not in wanted and ours.get(name) is not None}
     is_same = not unwanted and all(ours.get(name) == value for name, value in wanted.items())
