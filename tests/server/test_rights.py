@@ -57,6 +57,7 @@ USES = {
     "reconcile --dry-run": ("grouped", "reconcile INDEX -d 12 --dry-run"),
     "ingest": ("grouped", "ingest INDEX -"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
+    "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
     "remove": ("grouped", "remove INDEX --yes"),

@@ -110,8 +110,8 @@ class UpkeepMethods(SyncBase):
         Raises:
             SchemeError: If a pipeline cannot compute the scheme of the index.
             InvalidInputError: If the index records no text field, or another argument cannot be used.
-            PipelineError: If the server does not run the script or makes other bits, or another pipeline has the name or
-                the place.
+            PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
+                or its place.
         """
         from es_simhash.flows.upkeep.install_pipeline import put_pipeline
 
