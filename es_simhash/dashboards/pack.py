@@ -232,7 +232,6 @@ def _rows(panels: dict[str, Any], searches: dict[str, Any]) -> list[tuple[int, l
         middle.insert(0, Panel(panels["sources"], "Share of duplicates by source"))
     largest = [Panel(panels["largest"], "Largest groups", width=2), Panel(panels["table"], "Groups to open")]
     last = [Panel(panels["blocks"], "Hot blocks", width=2), Panel(searches["duplicates"], "Duplicates", width=3)]
-    rows = [(7, [Panel(panels["numbers"], "Numbers")]), (17, upper), (14, middle), (16, largest), (18, last)]
     clickable = [
         Panel(panels[kind], title)
         for kind, title in (
@@ -242,4 +241,11 @@ def _rows(panels: dict[str, Any], searches: dict[str, Any]) -> list[tuple[int, l
         )
         if kind in panels
     ]
-    return [*rows[:2], (16, clickable), *rows[2:]]
+    return [
+        (7, [Panel(panels["numbers"], "Numbers")]),
+        (17, upper),
+        *([(16, clickable)] if clickable else []),
+        (14, middle),
+        (16, largest),
+        (18, last),
+    ]

@@ -210,7 +210,7 @@ def dashboard(
             )
             references.append({"name": reference, "type": panel.saved["type"], "id": panel.saved["id"]})
             left = right
-        top += height if row else 0
+        top += height
     attributes = {
         "title": title,
         "description": description,

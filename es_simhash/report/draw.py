@@ -7,7 +7,7 @@ are known, so that nothing else gets into a page.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -47,15 +47,13 @@ def require_drawing() -> ModuleType:
         raise MissingDependencyError("charts need vl-convert-python: pip install 'es-simhash[report]'") from error
 
 
-def draw(
-    chart: Callable[[], dict[str, Any]], *, width: int, height: int, title: str, description: str, locale: str
-) -> Html:
+def draw(chart: Mapping[str, Any], *, width: int, height: int, title: str, description: str, locale: str) -> Html:
     """
     Return a chart as an SVG element, as wide as there is room, with a text for those who do not see it.
 
     Args:
         chart:
-            Makes the Vega specification.
+            The Vega specification.
         width:
             Its width in pixels, by which the size of its letters is chosen.
         height:
@@ -71,7 +69,7 @@ def draw(
         MissingDependencyError: If vl-convert is not installed.
     """
     library = require_drawing()
-    spec = chart() | {"width": width, "height": height, "config": _CONFIG}
+    spec = {**chart, "width": width, "height": height, "config": _CONFIG}
     # The data stands in the chart, and no address may be read.
     drawn = ET.fromstring(library.vega_to_svg(spec, allowed_base_urls=[], time_format_locale=locale))  # noqa: S314 -- made here
     return element(

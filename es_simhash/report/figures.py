@@ -103,12 +103,12 @@ def _figure(
     height: int = _HEIGHT,
     note: str = "",
 ) -> Html:
-    title = say(key)
+    title, spec = say(key), chart(given(values), say.charts)
     drawn = [
         element(
             "div",
             draw(
-                lambda: chart(given(values), say.charts),
+                spec,
                 width=width,
                 height=height,
                 title=title,

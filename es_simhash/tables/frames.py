@@ -68,10 +68,10 @@ def _of_one_type(values: list[Any]) -> list[Any]:
     is_plain = len(types) <= 1 and types <= {str, bool, int, float}
     if is_plain and not (types == {int} and any(each is not None and abs(each) >= _LARGEST for each in values)):
         return values
-    return [None if each is None else json_text(each) for each in values]
+    return [None if each is None else _json_text(each) for each in values]
 
 
-def json_text(value: Any) -> str:
+def _json_text(value: Any) -> str:
     """
     Return a string as it is, and anything else as JSON.
     """

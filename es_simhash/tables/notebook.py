@@ -75,10 +75,10 @@ def _table(sheet: Sheet) -> Html:
     # A column without any value says nothing.
     names = [name for name in column_names(sheet.rows) if any(row.get(name) is not None for row in sheet.rows)]
     numeric = {name for name in names if all(is_number(row.get(name)) for row in sheet.rows)}
-    head = [_cell("th", user_text(name), name in numeric, scope="col") for name in names]
+    head = [_cell("th", user_text(name), is_numeric=name in numeric, scope="col") for name in names]
     body = []
     for row in sheet.rows[:SHOWN_ROWS]:
-        cells = [_cell("td", _value(row.get(name), sheet.bars.get(name)), name in numeric) for name in names]
+        cells = [_cell("td", _value(row.get(name), sheet.bars.get(name)), is_numeric=name in numeric) for name in names]
         body.append(element("tr", *cells))
     table = element(
         "table",
@@ -90,7 +90,7 @@ def _table(sheet: Sheet) -> Html:
     return element("div", table, element("p", f"and {rest:,} more rows: to_dicts() has all") if rest > 0 else "")
 
 
-def _cell(name: str, content: Html, is_numeric: bool, **attributes: str) -> Html:  # noqa: FBT001
+def _cell(name: str, content: Html, *, is_numeric: bool, **attributes: str) -> Html:
     return element(name, content, class_="number" if is_numeric else None, **attributes)
 
 

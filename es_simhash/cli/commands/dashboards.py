@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -83,15 +83,7 @@ def command(
             (error if fault.is_fatal else warn)(f"{fault}: {_advice(fault, subject)}", **asdict(fault))
         if any(fault.is_fatal for fault in faults):
             return NOT_USABLE
-    pack = build_dashboards(
-        subject.index,
-        time_field=subject.time_field,
-        source_field=subject.source_field,
-        text_field=subject.text_field,
-        product=None if product == "any" else product,
-        prefix=subject.prefix,
-    )
-    for each in pack:
+    for each in build_dashboards(**asdict(subject), product=None if product == "any" else product):
         print_json(each)
     return 0
 
@@ -106,7 +98,7 @@ def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
         names = [each.text_fields[0] for each in recorded if each and each.text_fields]
         if names:
             note(f"the pack shows the text field {names[0]}, which the index records")
-            subject = Subject(subject.index, subject.time_field, subject.source_field, names[0], subject.prefix)
+            subject = replace(subject, text_field=names[0])
     return subject, find_pack_faults(subject, mappings)
 
 
