@@ -6,16 +6,19 @@ Documents with fields are read in ``records.py``.
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import cast
 
 from es_simhash.errors import InvalidInputError, shorten
 
 __all__ = ["STDIN", "decode", "read_lines", "read_text", "read_text_argument"]
 
 STDIN = "-"
+_READ_BYTES = 1 << 20
 
 
 def decode(data: bytes, name: str) -> str:
@@ -56,9 +59,31 @@ def read_text_argument(text: str | None, file: str | None) -> str:
     return read_text(STDIN) if text == STDIN else text or ""
 
 
-def read_lines(stream: BinaryIO) -> Iterator[str]:
+def read_lines() -> Iterator[tuple[int, str] | None]:
     """
-    Yield the lines of *stream*, each without its line break.
+    Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet.
     """
-    for number, line in enumerate(stream, start=1):
-        yield decode(line, f"line {number}").removesuffix("\n").removesuffix("\r")
+    stream = cast("BufferedIOBase", sys.stdin.buffer)
+    number = 0
+    begun: list[bytes] = []
+    while True:
+        if not _is_ready(stream):
+            yield None
+        read = stream.read1(_READ_BYTES)
+        first, *more = read.split(b"\n")
+        begun.append(first)
+        # Each line break ends a line; at the end of the stream so does the end, if anything is left.
+        for rest in more if read else [b""] * any(begun):
+            number += 1
+            yield number, decode(b"".join(begun), f"line {number}").removesuffix("\r")
+            begun = [rest]
+        if not read:
+            return
+
+
+def _is_ready(stream: BufferedIOBase) -> bool:
+    """Return whether a read returns at once. Windows cannot say that of a pipe, and nothing of bytes in memory."""
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except (OSError, ValueError):  # then batches are larger, and a line waits for its answer
+        return True

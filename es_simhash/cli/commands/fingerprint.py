@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import click
 
@@ -24,6 +23,8 @@ _BATCH_TEXTS = 1_000
 _BATCH_CHARACTERS = 4_000_000
 
 NO_FEATURES = "-"
+
+_Named: TypeAlias = tuple[str | int | None, str]
 
 EXAMPLES = [
     'es-simhash fingerprint "the quick brown fox"',
@@ -54,48 +55,57 @@ def command(
     TEXT is one text; - reads all of stdin as one text. Without TEXT and --file, each line of stdin is a text. The
     command prints one line for each text: 16 hex digits, or - if the text has no features (it is blank, or only
     punctuation).
+
+    A line is answered as soon as no further line waits, so another program may keep the command open, write a line to
+    its stdin and read the answer from its stdout. Windows does not tell whether a line waits.
     """
     if text is not None and files:
         raise click.UsageError("give either TEXT or --file, not both")
     chosen = get_scheme(scheme or DEFAULT_SCHEME)
     if files:
-        named: Iterable[tuple[str | int | None, str]] = ((name, read_text(name)) for name in files)
+        named: Iterable[_Named | None] = ((name, read_text(name)) for name in files)
     elif text is not None:
         named = [(None, read_text(STDIN) if text == STDIN else text)]
     else:
-        named = enumerate(read_lines(sys.stdin.buffer), start=1)
-    for name, found in _each(named, chosen, workers):
-        digits = None if found is None else to_hex(found)
-        if as_json:
-            place: dict[str, Any] = {} if name is None else {"file" if isinstance(name, str) else "line": name}
-            print_json({**place, "fingerprint": digits, "scheme": str(chosen)})
-        else:
-            print_line((digits or NO_FEATURES) + (f"  {name}" if isinstance(name, str) else ""))
+        named = read_lines()
+    for batch in _computed(named, chosen, workers):
+        for name, found in batch:
+            _print(name, found, chosen, as_json=as_json)
+        sys.stdout.flush()
 
 
-def _each(
-    named: Iterable[tuple[str | int | None, str]], scheme: Scheme, workers: int | None
-) -> Iterator[tuple[str | int | None, int | None]]:
-    """Yield the name and fingerprint of each text. Texts are computed in batches, which is faster."""
-    waiting = iter(named)
+def _print(name: str | int | None, found: int | None, scheme: Scheme, *, as_json: bool) -> None:
+    digits = None if found is None else to_hex(found)
+    if as_json:
+        place: dict[str, Any] = {} if name is None else {"file" if isinstance(name, str) else "line": name}
+        print_json({**place, "fingerprint": digits, "scheme": str(scheme)})
+    else:
+        print_line((digits or NO_FEATURES) + (f"  {name}" if isinstance(name, str) else ""))
+
+
+def _computed(
+    named: Iterable[_Named | None], scheme: Scheme, workers: int | None
+) -> Iterator[Iterable[tuple[str | int | None, int | None]]]:
+    """Yield the names and fingerprints of texts in batches, which is faster; where the source pauses, all so far."""
     begun: deque[tuple[list[str | int | None], Pending]] = deque()
     with FingerprintPool(scheme, workers=workers) as pool:
-        while batch := list(_batch(waiting)):
-            begun.append(([name for name, _ in batch], pool.submit([text for _, text in batch])))
-            while len(begun) > pool.ahead:
-                yield from _finish(*begun.popleft())
-        for each in begun:
-            yield from _finish(*each)
+        for batch, is_pause in _batches(named):
+            if batch:
+                begun.append(([name for name, _ in batch], pool.submit([text for _, text in batch])))
+            while len(begun) > (0 if is_pause else pool.ahead):
+                names, pending = begun.popleft()
+                yield zip(names, pending.result(), strict=True)
 
 
-def _finish(names: Sequence[str | int | None], pending: Pending) -> Iterator[tuple[str | int | None, int | None]]:
-    return zip(names, pending.result(), strict=True)
-
-
-def _batch(named: Iterator[tuple[str | int | None, str]]) -> Iterator[tuple[str | int | None, str]]:
+def _batches(named: Iterable[_Named | None]) -> Iterator[tuple[list[_Named], bool]]:
+    """Yield batches, and whether the source pauses or ends after each; ``None`` says that it pauses."""
+    batch: list[_Named] = []
     characters = 0
-    for name, text in islice(named, _BATCH_TEXTS):
-        yield name, text
-        characters += len(text)
-        if characters >= _BATCH_CHARACTERS:
-            return
+    for each in named:
+        if each is not None:
+            batch.append(each)
+            characters += len(each[1])
+        if each is None or len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
+            yield batch, each is None
+            batch, characters = [], 0
+    yield batch, True

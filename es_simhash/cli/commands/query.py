@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from typing import Any
 
@@ -15,7 +16,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import FINGERPRINT, Target
 from es_simhash.cli.output import note, print_json, print_text, to_json, visible
 from es_simhash.cli.pasted import FORMS, SELECTIONS, check_form, esql_text, field_kind, query_bar_text, script_text
-from es_simhash.cli.texts import read_text_argument
+from es_simhash.cli.texts import read_lines, read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.explain_plan import explain_plan
@@ -33,6 +34,7 @@ EXAMPLES = [
     "es-simhash query --id 4711 --console --index news",
     "es-simhash query --fingerprint 0123456789abcdef --max-distance 10 --plans 3 --no-scripts --console",
     'es-simhash query "the quick brown fox" --esql --index news',
+    "es-simhash query --lines --max-distance 8 <titles.txt",
     "es-simhash query --kql --group 4711",
     "es-simhash query --lucene --only duplicates",
     'es-simhash query "the quick brown fox" --runtime-field',
@@ -44,6 +46,7 @@ EXAMPLES = [
 @click.argument("text", required=False)
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @options.text_file
+@click.option("--lines", is_flag=True, help="Search for each line of stdin; print one line for each, at once.")
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of --index.")
 @click.option("--group", metavar="NAME", help="Show this group; its name is the id of its canonical. For a query bar.")
 @click.option("--group-of", metavar="ID", help="Show the group of this document of --index. For a query bar.")
@@ -110,6 +113,7 @@ def command(
     index: str,
     target: Target,
     *,
+    lines: bool,
     scripts: bool,
     console: bool,
     one_per_group: bool,
@@ -128,10 +132,15 @@ def command(
     --lucene print text for a query bar: the candidates of the text, a --group, the --group-of a document, or --only
     one kind of documents. --runtime-field and --script-field print the script of a field that shows the distance to the
     text; with --console they add that field to the search, and --script-field then works on both products.
+
+    With --lines each line of stdin is a text, and a line of stdout is its search; null if the text has no features. A
+    line is answered as soon as no further line waits, so another program may keep the command open.
     """
-    subjects = (text, fingerprint, file, document_id, group, group_of, only)
+    subjects = (text, fingerprint, file, document_id, group, group_of, only, lines or None)
     if sum(given is not None for given in subjects) != 1:
-        raise click.UsageError("pass exactly one of TEXT, --file, --fingerprint, --id, --group, --group-of and --only")
+        raise click.UsageError(
+            "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of and --only"
+        )
     form: Any = check_form(
         [name for name in FORMS if flags[name]],
         console=console,
@@ -144,6 +153,8 @@ def command(
     )
     if plans > 1 and not console:
         raise click.UsageError("--plans needs --console: without it the output is one search")
+    if lines and (console or form is not None):
+        raise click.UsageError("--lines prints searches as JSON: leave out --console and the other forms")
     distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
     if group_of is not None:
         group = _group_of(target, index, group_of)
@@ -157,6 +168,11 @@ def command(
         "prefix": target.prefix,
         "size": size or _PAGE,
     }
+    if lines:
+        limits = Limits(scripts=scripts)
+        plan = explain_plan(distance, stats=IndexStats(documents=documents), limits=limits)[0].plan
+        _answer_lines(target.scheme, {**arguments, "plan": plan})
+        return
     if document_id is not None and form is None and distance <= LOOKUP_BY_ID_DISTANCE and plans == 1:
         what = f"document {to_json(document_id)}, max_distance {distance}, terms lookup"
         body = build_query_of(document_id, index=index, **arguments)
@@ -180,6 +196,16 @@ def command(
         for each in estimates[:plans]:
             what, body = _search(each, fingerprint, form, arguments)
             _print_search(what, body, index, console=console, as_json=as_json)
+
+
+def _answer_lines(scheme: Scheme | str | None, arguments: dict[str, Any]) -> None:
+    """Print the search for each line of stdin, and let go of what is printed before the next line is waited for."""
+    for each in read_lines():
+        if each is None:
+            sys.stdout.flush()
+            continue
+        found = compute_fingerprint(each[1], scheme=scheme or DEFAULT_SCHEME)
+        print_json(None if found is None else build_query(found, **arguments))
 
 
 def _search(
