@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults estates fuzz check lint format types mappings docs client dist sbom compat clean venv
+.PHONY: help demo test faults estates fuzz strangers check lint format types mappings docs client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -45,6 +45,10 @@ estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, 
 fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	$(BIN)/python -m tests.fuzz.run
+
+strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; installs them in .strangers/
+	$(BIN)/python -m tests.strangers.install .strangers
+	ES_SIMHASH_STRANGERS=.strangers $(BIN)/python -m pytest tests/strangers
 
 check: lint types ## Everything except the tests
 
@@ -84,5 +88,5 @@ compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and writ
 	$(BIN)/python tools/compat.py --write
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) .compat .fuzz build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .compat .fuzz .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

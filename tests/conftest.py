@@ -47,7 +47,7 @@ SERVERS_FOLDER = pytest.StashKey[str]()
 # With 1, tests run in every combination of product and mode.
 EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
-NETWORKED = {"server", "docs", "estates", "spark"}
+NETWORKED = {"server", "docs", "estates", "spark", "strangers"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 

@@ -1,4 +1,4 @@
-"""The requests in docs/pipeline.md, as any program sends them: the lookup finds what Python finds."""
+"""The examples in docs/pipeline.md: the requests, as any program sends them, find what Python finds."""
 
 import json
 import re
@@ -11,6 +11,11 @@ from tests.server.support import ONE_SHARD
 
 TEXT = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_the_example_for_node():
+    """It is the file that `make strangers` runs."""
+    assert f"```js\n{(ROOT / 'tests/strangers/near.mjs').read_text(encoding='utf-8')}```\n" in TEXT
 
 
 def test_the_lookup(request):
