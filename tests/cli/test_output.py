@@ -21,6 +21,7 @@ from es_simhash.cli.options import Server, Target
 from es_simhash.cli.output import error, print_failures, print_json, print_line, to_json, visible
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.tables import print_table
+from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.index.operations import Failure
 
@@ -95,7 +96,7 @@ def test_no_message_about_a_url_has_its_password(url):
 
 def test_a_login_in_the_url_reaches_the_server_as_a_header():
     """Percent escapes are resolved; the URL that the clients see has no login."""
-    url, login = connecting._split_url("https://me%40x:pa%23s%2Fs@host/path/")
+    url, login = split_url("https://me%40x:pa%23s%2Fs@host/path/")
     assert url == "https://host:443/path"
     assert (login.user, login.password) == ("me@x", "pa#s/s")
     assert "pa#s" not in repr(login)

@@ -16,7 +16,7 @@ def test_the_examples(server):
         more = {"published": {"type": "date"}, "agency": {"type": "keyword"}, "title": {"type": "text"}}
         namespace["client"].indices.put_mapping(index="news", body={"properties": more})
         found = commands(NAME)
-        assert len(found) == 5
+        assert len(found) == 6
         for arguments in found:
             done = CliRunner().invoke(app, arguments)
             assert done.exit_code == 0, (arguments, done.output)

@@ -69,10 +69,10 @@ def test_a_login_without_rights_is_one_line(run, secured):
     import ssl
     import urllib.request
 
-    from es_simhash.cli.connect import _base64
+    from es_simhash.connection import Login
 
     context = ssl.create_default_context(cafile=secured.ca_path)
-    headers = {"authorization": f"Basic {_base64(':'.join(LOGIN))}", "content-type": "application/json"}
+    headers = {**Login(user=LOGIN[0], password=LOGIN[1]).headers, "content-type": "application/json"}
 
     def put(path, body):
         request = urllib.request.Request(  # noqa: S310 -- the test's own server

@@ -98,7 +98,7 @@ def test_the_command(archive, tmp_path):
     result = CliRunner().invoke(app, ["history", "a\x1b", "--archive", str(one), str(two)])
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
-    assert len(result.stdout.splitlines()) == 2
+    assert result.stdout.count("2026-01-0") == 2  # a record may take several lines
     result = CliRunner().invoke(app, ["history", "b", "--archive", str(one), "--archive", str(two), "--json"])
     found = json.loads(result.stdout)
     assert [[each["canonical"] for each in chain] for chain in found["removals"]] == [["c"]]
