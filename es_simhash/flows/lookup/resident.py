@@ -29,8 +29,8 @@ __all__ = ["Resident", "ResidentError"]
 ResidentFault = Literal["remote", "statistics", "primary", "search", "answer", "fingerprint", "memory"]
 
 # Fingerprints that one search returns, and searches in one request.
-PAGE = 10_000
-SEARCHES = 4
+PAGE = 50_000
+SEARCHES = 2
 # A table needs up to so many bytes for a fingerprint.
 BYTES = 52
 DIGITS = 16
@@ -131,7 +131,7 @@ class Resident:
         memory_bytes:
             Most bytes that the fingerprints may occupy.
 
-    Cost: one search for each 10,000 operations at first, and later one for each shard that was written to, with those
+    Cost: one search for each 50,000 operations at first, and later one for each shard that was written to, with those
     that are new.
     """
 
