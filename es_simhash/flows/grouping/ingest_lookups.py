@@ -32,8 +32,8 @@ Lookups = Literal["auto", "server", "memory"]
 MEMORY_BYTES = 1 << 30
 # With "auto", fewer documents than these are never worth a table.
 FEWEST = 2_000
-# Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: measured by
-# bench/memory.py.
+# Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
+# runs of bench/memory.py. They decide only which way is faster.
 READING, ASKING = 0.02, 0.4
 
 
