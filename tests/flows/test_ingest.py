@@ -1,15 +1,11 @@
 """Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
 
-from functools import cache
 from itertools import count
 
 import pytest
 
-from es_simhash import InvalidInputError, fingerprint, fingerprint_fields
 from es_simhash.flows.context import Context
-from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
-from es_simhash.flows.grouping.ingest_lookups import LookupRequest
-from es_simhash.index.fields import group_fields
+from es_simhash.flows.grouping.ingest import IngestOptions, ingest
 from es_simhash.index.grouping.rule import GroupingRequest
 from tests.flows.by_hand import (
     CLOSES,
@@ -22,74 +18,27 @@ from tests.flows.by_hand import (
     is_harmless,
     is_passing,
 )
-from tests.flows.fake_server import INDEX, WHOLE, FakeServer, unmarked
+from tests.flows.fake_server import INDEX, FakeServer, unmarked
+from tests.flows.ingesting import (
+    NEW,
+    PATIENT,
+    A,
+    B,
+    C,
+    D,
+    assert_grouped,
+    assert_told_truly,
+    filled,
+    grouped,
+    run_ingest,
+)
 
-A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
-B = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
-C = "heavy rain is expected in the northern valleys until the end of the coming week"
-D = "the museum of modern art opens its new wing to the public on the first of october"
-NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
 WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
 # By text alone: the distance would make one group of all.
 WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "replace")]
 WAYS += [{"on_duplicate": "skip", "verify": 0.8, "max_distance": 64, "rule": "connected"}]
-PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", "scroll", *CLOSES)
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
-
-
-fingerprint_of = cache(fingerprint)
-
-
-def grouped(body, group, **rest):
-    groups = group_fields(group, at="2026-01-01T00:00:00Z", **rest)
-    own = {**fingerprint_fields(fingerprint_of(body))["simhash"], **groups}
-    return {"body": body, "simhash": own}
-
-
-def filled():
-    """Return an index with one group of two."""
-    return FakeServer({"a0": grouped(A, "a0"), "a1": grouped(A, "a0", canonical="a0", distance=0)})
-
-
-def run_ingest(store, way, documents=None, **trouble):
-    given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
-    grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
-    rest = {name: way[name] for name in way if name not in grouping}
-    options = IngestOptions(**rest, grouping=GroupingRequest(**grouping))
-    flow = ingest(Context(), INDEX, given, options, sizes=IngestSizes(documents=2))
-    return carry_out(flow, store, **trouble)
-
-
-def assert_told_truly(run, store):
-    """Every report says what became of its document, in order."""
-    assert [each.position for each in run.emitted] == list(range(len(run.emitted)))
-    for each, (id_, body) in zip(run.emitted, NEW.items(), strict=False):
-        assert (each.id == id_) or (each.action == "skipped")
-        if each.action in ("written", "tagged", "replaced"):
-            assert store.source(id_)["body"] == body
-        else:
-            assert each.action == "skipped" or each.reason
-        if each.action == "skipped":
-            assert id_ not in store.docs
-            assert each.canonical in store.docs
-        if each.action == "tagged":
-            assert store.source(id_)["simhash"]["group"] == each.canonical
-
-
-def assert_grouped(store, way):
-    """Each text has one canonical, which is there, and all others with that text name it."""
-    for body in (A, B, C, D):
-        family = {id_: each["source"]["simhash"] for id_, each in store.docs.items() if each["source"]["body"] == body}
-        canonicals = [id_ for id_, own in family.items() if own["group"] == id_]
-        assert len(canonicals) == bool(family), family
-        assert {own["group"] for own in family.values()} == set(canonicals)
-        assert {own.get("duplicate_of") for own in family.values()} <= {None, *canonicals}
-        assert all((own.get("duplicate_of") is None) == (id_ in canonicals) for id_, own in family.items())
-        if way["on_duplicate"] == "replace" and family:
-            assert canonicals == [max(family)]
-        if way["on_duplicate"] == "skip" and body != A:
-            assert len(family) <= 1
 
 
 @ways
@@ -124,42 +73,6 @@ def test_a_failure_at_any_call(way, failure, is_late):
             assert {each.reason for each in run.emitted} == {None}
         else:
             assert run.error is failure
-
-
-MEMORY = {"on_duplicate": "tag", "lookup": LookupRequest("memory")}
-
-
-def test_lookups_in_memory():
-    """The reports are those of an ingest that asks the server, and no block terms are sent."""
-    run, asking = run_ingest(filled(), MEMORY), run_ingest(filled(), {"on_duplicate": "tag"})
-    assert [each.to_dict() for each in run.emitted] == [each.to_dict() for each in asking.emitted]
-    asked = [str(call.arguments["body"]) for call in run.calls if call.api == "msearch"]
-    assert sum("simhash.block0': ['" in each and "minimum_should_match" in each for each in asked) == 0
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("failure", failures(), ids=repr)
-def test_a_failure_at_any_call_with_lookups_in_memory(failure, is_late):
-    """A busy server is waited for; any other refusal ends the ingest, and what was told is true."""
-    for number in calls_to_fail(run_ingest(filled(), MEMORY), is_late=is_late):
-        store = filled()
-        run = run_ingest(store, MEMORY, fail_at=number, failure=failure, is_late=is_late)
-        assert_told_truly(run, store)
-        if is_harmless(run, number, failure) or (run.hit in (*PATIENT, "index_stats") and is_passing(failure)):
-            assert run.error is None
-            assert_grouped(store, MEMORY)
-        else:
-            assert run.error is failure or isinstance(run.error, InvalidInputError)
-
-
-@pytest.mark.parametrize("before", range(1, 12, 2))
-def test_shards_that_do_not_answer_for_a_while_with_lookups_in_memory(before):
-    """What they did not show is asked for again, of the table too."""
-    store = filled()
-    store.shards = [WHOLE] * before + [{"total": 2, "successful": 1, "failed": 0}] * 3 + [WHOLE]
-    run = run_ingest(store, MEMORY)
-    assert run.error is None
-    assert_grouped(store, MEMORY)
 
 
 @pytest.mark.parametrize("on_duplicate", ["tag", "skip"])

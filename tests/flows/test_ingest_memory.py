@@ -1,0 +1,44 @@
+"""Ingest with lookups in memory under trouble: the same reports and groups as by asking the server."""
+
+import pytest
+
+from es_simhash import InvalidInputError
+from es_simhash.flows.grouping.ingest_lookups import LookupRequest
+from tests.flows.by_hand import calls_to_fail, failures, is_harmless, is_passing
+from tests.flows.fake_server import WHOLE
+from tests.flows.ingesting import PATIENT, assert_grouped, assert_told_truly, filled, run_ingest
+
+MEMORY = {"on_duplicate": "tag", "lookup": LookupRequest("memory")}
+
+
+def test_lookups_in_memory():
+    """The reports are those of an ingest that asks the server, and no block terms are sent."""
+    run, asking = run_ingest(filled(), MEMORY), run_ingest(filled(), {"on_duplicate": "tag"})
+    assert [each.to_dict() for each in run.emitted] == [each.to_dict() for each in asking.emitted]
+    asked = [str(call.arguments["body"]) for call in run.calls if call.api == "msearch"]
+    assert sum("simhash.block0': ['" in each and "minimum_should_match" in each for each in asked) == 0
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call_with_lookups_in_memory(failure, is_late):
+    """A busy server is waited for; any other refusal ends the ingest, and what was told is true."""
+    for number in calls_to_fail(run_ingest(filled(), MEMORY), is_late=is_late):
+        store = filled()
+        run = run_ingest(store, MEMORY, fail_at=number, failure=failure, is_late=is_late)
+        assert_told_truly(run, store)
+        if is_harmless(run, number, failure) or (run.hit in (*PATIENT, "index_stats") and is_passing(failure)):
+            assert run.error is None
+            assert_grouped(store, MEMORY)
+        else:
+            assert run.error is failure or isinstance(run.error, InvalidInputError)
+
+
+@pytest.mark.parametrize("before", range(1, 12, 2))
+def test_shards_that_do_not_answer_for_a_while_with_lookups_in_memory(before):
+    """What they did not show is asked for again, of the table too."""
+    store = filled()
+    store.shards = [WHOLE] * before + [{"total": 2, "successful": 1, "failed": 0}] * 3 + [WHOLE]
+    run = run_ingest(store, MEMORY)
+    assert run.error is None
+    assert_grouped(store, MEMORY)
