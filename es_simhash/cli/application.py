@@ -34,7 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Queries and mappings to paste": {
         "mapping": "Print the mapping, templates or Dev Tools text.",
         "query": "Print the search for a text or fingerprint.",
-        "pipeline": "Print or install the pipeline that fingerprints.",
+        "pipeline": "Print or install the ingest pipeline for a server.",
         "dashboards": "Print charts for Kibana and Dashboards.",
     },
     "Your index": {
