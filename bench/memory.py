@@ -21,8 +21,9 @@ from statistics import median
 from typing import Any
 
 import psutil
+from dedup import fill
 
-from es_simhash import SimHashClient, fingerprint_fields
+from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -42,14 +43,6 @@ def connect(product: str, url: str) -> tuple[Any, Any]:
     import elasticsearch.helpers
 
     return elasticsearch.Elasticsearch([url], request_timeout=120), elasticsearch.helpers
-
-
-def fill(client: Any, helpers: Any, index: str, most: int) -> None:
-    chance = random.Random(2)
-    actions = ({"_index": index, "_id": f"old{n}", **fingerprint_fields(chance.getrandbits(64))} for n in range(most))
-    for _ in helpers.parallel_bulk(client, actions, chunk_size=5_000, thread_count=2):
-        pass
-    client.indices.refresh(index=index)
 
 
 def texts(most: int, seed: int) -> Iterator[str]:

@@ -269,10 +269,10 @@ def check_output(name: str, value: Any) -> FilePath:
     """
     path = os.fspath(check_path(name, value))
     # Of a path that is too long, os.path says that it is not there; the methods of Path raise an OSError.
-    if os.path.isdir(path):  # noqa: PTH112
+    if os.path.isdir(path):  # noqa: PTH112 -- see above
         raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
-    folder = os.path.dirname(path)  # noqa: PTH120
-    if folder and not os.path.isdir(folder):  # noqa: PTH112
+    folder = os.path.dirname(path)  # noqa: PTH120 -- see above
+    if folder and not os.path.isdir(folder):  # noqa: PTH112 -- see above
         raise InvalidInputError(f"{name} {shorten(path)} cannot be written: there is no folder {shorten(folder)}")
     return value  # type: ignore[no-any-return]
 
@@ -286,8 +286,8 @@ def check_input(name: str, value: Any) -> FilePath:
         InvalidInputError: If it cannot be a path, is a folder, or does not exist.
     """
     path = os.fspath(check_path(name, value))
-    if os.path.isdir(path):  # noqa: PTH112 -- as above
+    if os.path.isdir(path):  # noqa: PTH112 -- of a path that is too long, Path raises
         raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
-    if not os.path.exists(path):  # noqa: PTH110
+    if not os.path.exists(path):  # noqa: PTH110 -- see above
         raise InvalidInputError(f"{name} {shorten(path)} does not exist: check the path")
     return value  # type: ignore[no-any-return]

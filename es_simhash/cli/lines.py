@@ -62,7 +62,7 @@ class Lines:
     def _fold(self, line: str) -> list[str]:
         """Return *line* in parts that fit; all but the first are farther to the right than the first one."""
         from rich.cells import cell_len  # noqa: PLC0415 -- most commands do not need rich
-        from rich.text import Text  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415 -- as above
 
         if cell_len(line) <= self._width:
             return [line]

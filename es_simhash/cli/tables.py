@@ -211,7 +211,7 @@ def on_one_line(text: str, width: int) -> str:
 def _draw(part: Layout, columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Table:
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
     for place, width in zip(part.places, part.widths, strict=True):

@@ -41,7 +41,7 @@ def diagnose(
 
     Costs a request for each 1,000 documents sampled, and about ten more.
     """
-    from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 - loads numpy
+    from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 -- loads numpy
 
     check_sample(sample)
     check_seed(seed)
@@ -77,7 +77,7 @@ def diagnose(
 
 def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
     """Return why indices cannot be used."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415
+    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
 
     return [
         Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
@@ -89,7 +89,7 @@ def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
 
 def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
     """Return which indices do not keep all of their documents."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415
+    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
 
     return [
         Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
@@ -102,7 +102,7 @@ def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
 def _examine(
     context: Context, index: Index, settings: IndexSettings, sample: int, fields: Sequence[str], seed: int
 ) -> Flow[tuple[Hits, list[Gap], list[Finding]]]:
-    from es_simhash.quality.health import judge_sample  # noqa: PLC0415
+    from es_simhash.quality.health import judge_sample  # noqa: PLC0415 -- loads numpy
 
     ours = Fields(context.prefix)
     hits, gaps = yield from sample_documents(
@@ -125,7 +125,7 @@ def _examine(
 def _find_missing(
     context: Context, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
 ) -> Flow[list[Finding]]:
-    from es_simhash.quality.health import judge_missing  # noqa: PLC0415
+    from es_simhash.quality.health import judge_missing  # noqa: PLC0415 -- loads numpy
 
     if missing <= 0:
         return []
@@ -140,7 +140,7 @@ def _find_missing(
 
 
 def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tuple[list[Finding], list[Gap]]]:
-    from es_simhash.quality.health import judge_blocks  # noqa: PLC0415
+    from es_simhash.quality.health import judge_blocks  # noqa: PLC0415 -- loads numpy
 
     ours = Fields(context.prefix)
     names = [ours.fingerprint, *ours.blocks]
