@@ -14,88 +14,9 @@ import pytest
 import es_simhash
 from es_simhash import SimHashClient, SimHashError
 from es_simhash.errors import shorten
+from tests.flows.hostile_values import DEEP, HOSTILE, THING
 
 LONGEST = 500
-HALF = "\ud800"
-LONG = "x" * 100_000
-DEEP = {"a": 1}
-for _ in range(500):
-    DEEP = {"a": DEEP}
-
-
-class Unfriendly:
-    """Is nothing that anybody asks for."""
-
-    def __repr__(self):
-        return "two\nlines " * 100
-
-
-THING = Unfriendly()
-NUMBERS = ("5", [5], {}, THING, float("nan"), float("inf"), -1, 10**400, 10**5000, True)
-NAMES = (5, b"x", THING, "", " ", HALF, ["a"], {"a": 1})
-FIELDS = (*NAMES, "a..b", ".a", "a.", ".")
-LISTS = (5, THING, "name", {"a": 1}, b"x")
-OBJECTS = (5, "text", [5], THING, {5: 1}, {"a": HALF}, {"a": {HALF: 1}}, DEEP)
-
-HOSTILE = {
-    "count": (*NUMBERS, 1.5),
-    "index": (5, THING, "", " ", HALF, ["a", ""], ["a", 5], [], {"a": 1}, {"a"}, "a,,b"),
-    "one index": (5, THING, "", " ", HALF, ["a"], [], {"a": 1}),
-    "share": (*NUMBERS, 1.5),
-    "seconds": ("5", [5], THING, float("nan"), float("inf"), -1, 0, True),
-    "seed": (*NUMBERS, 1.5, None),
-    "name": (*NAMES, None),
-    "id": (*NAMES, None),
-    "routing": NAMES,
-    "field": FIELDS,
-    "fields": (5, THING, "", " ", HALF, "a..b", {"a": 1}, ["a", ""], ["a", 5], ["a", "a"], [HALF], {"a"}),
-    "field names": (*LISTS, [""], [5], [HALF], ["a..b"], None),
-    "source": (5, THING, HALF, [5], [""], [HALF], {"a": 1}, None),
-    "ids": (*LISTS, [""], [5], [HALF], None),
-    "object": OBJECTS,
-    "filter": (*OBJECTS, {}, {"a": 1, "b": 2}, [{}]),
-    "choice": (5, THING, "", "no such", LONG, ["tag"], {"tag": 1}),
-    "canonical": (5, THING, "", [], ["id", "id"], HALF, f"a:{HALF}", "-", "a:", LONG + ":", [5], "a..b"),
-    "pair": (
-        5,
-        THING,
-        "",
-        "a",
-        ("a",),
-        ("", "7d"),
-        ("a", LONG),
-        (LONG, "x"),
-        (HALF, "7d"),
-        ("a..b", "7d"),
-        ("a", "7y"),
-    ),
-    "similarity": ("1", [1], THING, -0.1, 1.1, float("nan"), 10**400),
-    "path": (5, THING, None, "", "/", HALF, "a\0b", b"x", "/no such folder/file"),
-    "path or none": (5, THING, "", "/", HALF, "a\0b", b"x", "/no such folder/file"),
-    "function": (5, "text", THING),
-    "scheme": (5, THING, "", "no such", LONG, HALF, ["shingles"]),
-    "schemes": (5, THING, "shingles", ["no such"], [5], [LONG], None),
-    "preset": (5, THING, "", "no such", LONG, ["near"]),
-    "plan": (5, "r0", THING),
-    "moment": (5, THING, "", "yesterday", LONG, HALF),
-    "documents": (5, THING, "text", {"body": "a"}, None, b"x"),
-    "texts": (5, THING, "text", {"a": 1}, b"x"),
-    "text": (5, THING, b"x", ["a"]),
-    "fingerprint": ("5", THING, -1, 1 << 64, 10**400, 1.5, True),
-    "prefix": (*NAMES, "a.b", "a b", LONG + " ", None),
-    "patterns": (*LISTS, [], [""], [5], [HALF], None),
-    "hits": (5, THING, "text", {"a": 1}, [5], ["a"], None),
-    "features": (5, THING, "text", [5], [None], None),
-    "weights": (5, THING, "text", ["a", "b"], [1], [-1, 1], [float("nan"), 1]),
-    "digits": (5, THING, "", "xyz", "F" * 16, LONG, None),
-    "whole": ("5", THING, 1.5, -1, True, None),
-    "radii": (5, "r", THING, (17,), (-1,), ("a",), ((1,), (1,)), None),
-    "hashes": (5, THING, "text", ["a"], [1.5], None),
-    "object of ours": (5, "text", {"a": 1}, THING),
-    "archives": (5, THING, None, "", "/", HALF, [], [5], ["/no such file"]),
-}
-"""For each kind of argument values that cannot be used."""
-
 KINDS = {
     "index": "index",
     "against": "index",
