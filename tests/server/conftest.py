@@ -126,6 +126,16 @@ def index(server):
 
 
 @pytest.fixture
+def pipeline_name(opensearch, index):
+    """
+    The name of a pipeline and an index of this test's own.
+    """
+    yield index
+    opensearch.remove(index)
+    opensearch.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+@pytest.fixture
 def runner():
     """
     A private event loop.

@@ -66,7 +66,8 @@ def command(
     Print the ingest pipeline that gives documents their fingerprints, or install it.
 
     Any program can then write to INDEX: the fingerprints are those of Python, bit for bit. With --install the server
-    first proves that on probe texts. Only the scheme shingles can be computed on a server.
+    first proves that on probes. Only the schemes shingles and weighted can be computed on a server; for weighted,
+    FIELD has the features.
     """
     if install:
         _install(index, name, use_as, target, text_fields, console=console, as_json=as_json)
