@@ -30,7 +30,7 @@ _TEXTS = (
 )
 # Features of each length that is hashed in its own way, in UTF-8 of one to four bytes; and weights that are rounded.
 _FEATURES: tuple[dict[str, float], ...] = (
-    *({"aé北🙂"[length % 4] * length + "x": 1} for length in (0, 1, 2, 4, 9, 17, 33, 70, 100, 129, 241, 902)),
+    *({"aé北🙂"[length % 4] * length + "x": 1.0} for length in (0, 1, 2, 4, 9, 17, 33, 70, 100, 129, 241, 902)),
     {"a": 1, "b": 2, "": 1},
     {},
 )
