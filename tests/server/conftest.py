@@ -23,7 +23,7 @@ from es_simhash.flows.protocol import Wait
 from es_simhash.flows.transfer.retry import Patience
 from es_simhash.servers import embedded_server
 from tests.server.command_line import NEAR, OTHER, TEXT
-from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
+from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required, send
 from tests.server.support import ROUNDS
 from tests.servers.cluster import embedded_cluster
 from tests.servers.security import secured_server
@@ -76,6 +76,17 @@ def pipelines(opensearch):
     if "truncate_hits" not in kinds:
         pytest.skip("this OpenSearch lacks the module search-pipeline-common")
     return opensearch
+
+
+def get_templates(request):
+    """
+    Return the session's OpenSearch if it has search templates, as embedded ones have; else skip the test.
+    """
+    server = get_server(request, "opensearch")
+    status, _, _ = send(server.url, "POST", "/_render/template", {"source": "{}"})
+    if status != 200:
+        pytest.skip("this OpenSearch lacks the module lang-mustache")
+    return server
 
 
 @pytest.fixture(scope="session", params=["secured"])
