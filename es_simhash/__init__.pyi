@@ -67,6 +67,7 @@ from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .pipeline.build import build_pipeline
+from .pipeline.search_template import build_search_template
 from .quality.size import Size
 from .quality.sizing import estimate_size
 from .quality.stats import Stats
@@ -135,6 +136,7 @@ __all__ = [
     "build_pipeline",
     "build_query",
     "build_query_bar",
+    "build_search_template",
     "distinct",
     "document_fields",
     "estimate_size",

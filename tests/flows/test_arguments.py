@@ -211,6 +211,7 @@ FUNCTIONS = {
         "size": "count",
         "source": "source",
     },
+    "build_search_template": {"prefix": "prefix"},
     "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
     "estimate_size": {
