@@ -8,6 +8,7 @@ from .errors import (
     IncompleteSearchError,
     IncompleteWriteError,
     InvalidInputError,
+    LeaseError,
     MappingError,
     MissingDependencyError,
     NoIndexError,
@@ -20,6 +21,7 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
+from .flows.follow.report import FollowReport
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
@@ -80,6 +82,7 @@ __all__ = [
     "BackfillProgress",
     "Deduped",
     "EmbeddedServerError",
+    "FollowReport",
     "Group",
     "GuardRailError",
     "IfSimilar",
@@ -91,6 +94,7 @@ __all__ = [
     "IndexStats",
     "InstalledPipeline",
     "InvalidInputError",
+    "LeaseError",
     "Limits",
     "LookupPlan",
     "MappingError",
