@@ -88,8 +88,10 @@ def main() -> None:
     options = parser.parse_args()
     truth = read_set(options.data)
     with gzip.open(options.data / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        times = np.unique([json.loads(line)["ev"] for line in lines], return_inverse=True)[1]
+        events = [json.loads(line).get("ev", "") for line in lines]
+    times = np.unique(events, return_inverse=True)[1]
     able = [n for n, text in enumerate(truth.texts) if 10 <= len(text) < 50 and sum(map(str.isalnum, text)) >= 8]
+    able = [n for n in able if events[n]]
     originals = np.array(Random(1).sample(able, options.copies), np.int64)
     values = {scheme: fingerprint_array(truth.texts, scheme=scheme) for scheme in (USUAL, SHORTER)}
     results = []
