@@ -125,8 +125,8 @@ class TextMeasure:
             return Score(edit_similarity(first, second, bound=bound))
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.
-        if self.measure == "jaccard" and smaller < bound * larger:
-            return Score(0.0)
+        if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
+            return Score(0.0, 0.0)
         same = compare_shingles(first, second)
         return Score(same.containment if self.measure == "containment" else same.jaccard, same.containment)
 
