@@ -224,8 +224,8 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
     options = {"on_duplicate": on_duplicate, "rule": rule, "max_distance": 3, "batch": 50}
     again = "tagged" if on_duplicate == "tag" else "skipped"
     expected = {}
-    for seed, kind in enumerate(refused_writes("")):
-        (old,), (new,) = texts(1, seed=2 * seed + 1), texts(1, seed=2 * seed + 2)
+    for kind in refused_writes(""):
+        old, new = (" ".join(f"{kind} {n * n} {age}" for n in range(40)) for age in ("old", "new"))
         a, b, c, d = (f"{kind}-{letter}" for letter in "abcd")
         first = [{"_id": a, "_version": 5, "_version_type": "external", "_source": {"body": old}}]
         ingest_in_batches(client, call, index, first, **options)
