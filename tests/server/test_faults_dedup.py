@@ -185,15 +185,15 @@ def test_a_tiny_write_queue(narrow):
 
 def test_a_data_node_that_goes_and_comes_back(cluster):
     """Killed in mid-ingest and started again: what is refused is named, nothing is lost or doubled."""
-    documents = numbered(texts(600, seed=10))
+    documents = numbered(texts(1_200, seed=10))
     server = Server.of(cluster.nodes[0])
     victim = next(node for node in cluster.nodes[1:] if node is not leader_of(cluster))
 
     def source():
         for n, document in enumerate(documents):
-            if n == 200:
+            if n == 400:
                 victim.kill()
-            elif n == 400:
+            elif n == 800:
                 cluster.start()
             yield document
 
@@ -202,7 +202,7 @@ def test_a_data_node_that_goes_and_comes_back(cluster):
         settings = {"number_of_shards": 2, "number_of_replicas": 1}
         simhash.create_index("spread", text_field="body", settings=settings)
         cluster.await_health("green")
-        reports = list(simhash.ingest("spread", source(), verify=False, batch=250))
+        reports = list(simhash.ingest("spread", source(), verify=False))
         missing = [report.position for report in reports if report.action == "refused"]
         if missing:
             again = simhash.ingest("spread", [documents[n] for n in missing], verify=False)
@@ -218,7 +218,7 @@ def test_a_data_node_that_goes_and_comes_back(cluster):
 def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
     """Every document ends with the fingerprint of its present text, and nobody's change is lost."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
-    found = texts(800, seed=8)
+    found = texts(1_500, seed=8)
     put(server, index, numbered(found))
     is_done = threading.Event()
     changed = {}
@@ -226,8 +226,8 @@ def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
     def change():
         chance = random.Random(9)
         while not is_done.is_set():
-            n = chance.randrange(800)
-            body = {"body": found[chance.randrange(800)], "by": "another"}
+            n = chance.randrange(1_500)
+            body = {"body": found[chance.randrange(1_500)], "by": "another"}
             send_lines(
                 server, [{"update": {"_index": index, "_id": f"{n:05d}", "retry_on_conflict": 9}}, {"doc": body}]
             )
@@ -248,7 +248,7 @@ def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
         thread.join()
     kill_and_run_again(server, chance, "backfill", index, file, longest=2.0)
     documents = read_all(server, index)
-    assert len(documents) == 800
+    assert len(documents) == 1_500
     assert_all_right(documents)
     assert changed
     assert all(documents[id_]["body"] == body and documents[id_]["by"] == "another" for id_, body in changed.items())
