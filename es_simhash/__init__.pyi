@@ -26,7 +26,6 @@ from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
-from .flows.lookup.verify import Verification
 from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
@@ -56,6 +55,7 @@ from .index.fields import fingerprint_fields
 from .index.grouping.if_similar import IfSimilar
 from .index.grouping.in_memory import distinct
 from .index.mapping import build_component_template, build_index_template, build_mapping
+from .index.measures.verification import Verification
 from .index.meta import IndexSettings
 from .index.paste.distance_field import build_distance_field
 from .index.paste.esql import build_esql

@@ -234,7 +234,13 @@ FUNCTIONS = {
     "get_preset": {"preset": "preset"},
     "get_scheme": {"scheme": "scheme"},
     "hamming_distance": {"a": "whole", "b": "whole"},
-    "IfSimilar": {"text_field": "fields", "then": "choice", "similarity": "similarity"},
+    "IfSimilar": {
+        "text_field": "fields",
+        "then": "choice",
+        "similarity": "similarity",
+        "measure": "choice",
+        "unit": "choice",
+    },
     "make_plan": {"max_distance": "count", "radii": "radii", "max_terms": "count"},
     "plan_lookup": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "rescore": {
@@ -248,7 +254,13 @@ FUNCTIONS = {
     "simhash": {"hashes": "hashes", "bits": "count"},
     "table": {"results": "hits"},
     "to_hex": {"fingerprint": "fingerprint"},
-    "Verification": {"similarity": "similarity", "text_field": "fields", "texts": "function"},
+    "Verification": {
+        "similarity": "similarity",
+        "text_field": "fields",
+        "texts": "function",
+        "measure": "choice",
+        "unit": "choice",
+    },
     "with_fingerprints": {
         "actions": "documents",
         "text_field": "fields",

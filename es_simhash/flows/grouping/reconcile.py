@@ -147,7 +147,7 @@ def read_groups(
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = yield Compute(table.with_candidates)
-        texts = yield from read_texts(index, table, places.tolist(), text_fields)
+        texts = yield from read_texts(index, table, places.tolist(), text_fields, grouping.measure)
     groups = yield Compute(table.group, (texts,))
     return table, groups
 
