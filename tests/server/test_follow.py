@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient
+from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
 from tests.server.support import (
     ONE_SHARD,
     assert_all_right,
@@ -132,6 +132,27 @@ def test_new_and_recreated_indices(server, index, state, sync_simhash):
     documents = read_all(server, alias)
     assert sorted(documents) == [each["_id"] for each in found[10:]]
     assert_all_right(documents)
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_data_stream_that_rolls_over(server, index, simhash):
+    """Documents of all its backing indices get their fingerprints."""
+    stream, state = f"{index}-stream", f"{index}-state"
+    template = {"settings": ONE_SHARD, "mappings": build_mapping(text_field="body")}
+    template = {"index_patterns": [stream], "data_stream": {}, "priority": 300, "template": template}
+    server.request("PUT", f"/_index_template/{stream}", template)
+    try:
+        for found in (texts(5, seed=1), texts(5, seed=2)):
+            lines = [({"create": {"_index": stream}}, {"@timestamp": "2026-01-01", "body": text}) for text in found]
+            send_lines(server, [line for pair in lines for line in pair])
+            assert last(simhash.follow(stream, once=True, state_index=state)).written == 5
+            server.request("POST", f"/{stream}/_rollover", {})
+        documents = read_all(server, stream)
+        assert len(documents) == 10
+        assert_all_right(documents)
+    finally:
+        server.request("DELETE", f"/_data_stream/{stream}")
+        server.request("DELETE", f"/_index_template/{stream}")
 
 
 def wait_until_read(reports, number):

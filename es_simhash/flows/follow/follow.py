@@ -8,6 +8,7 @@ needs in ``changes``, and when groups are decided in ``regroup``.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 
@@ -81,7 +82,7 @@ class _Follower:
         self._judge: Judge | None = None
         self._pool: FingerprintPool | None = None
         self._scheme: Scheme | None = None
-        self._targets_at = 0.0
+        self._targets_at = -math.inf
         self._verified_at: float | None = None
         self._clock = self._caught_up_at = 0.0
         self._has_begun = False
@@ -104,7 +105,7 @@ class _Follower:
                     raise
                 self._tally.errors[kind] += 1
                 self._tally.problem = str(error)
-                self._targets_at = 0.0
+                self._targets_at = -math.inf
                 self._clock = yield Compute(time.monotonic)
                 yield Emit(self._report("retrying"))
                 yield patience.wait()
@@ -194,7 +195,7 @@ class _Follower:
         positions = {shard: each for shard, each in positions.items() if shard.index != self._options.state_index}
         known = {} if self._judge is None else self._judge.targets
         is_new = {each.uuid for each in positions} - {each.uuid for each in known.values()}
-        if is_new or self._judge is None or clock - self._targets_at >= TARGETS_SECONDS:
+        if is_new or clock - self._targets_at >= TARGETS_SECONDS:
             yield from self._read_targets()
             self._targets_at = clock
         self._has_begun = True
