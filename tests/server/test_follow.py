@@ -84,7 +84,7 @@ def test_groups_are_those_of_reconcile(server, index, state, simhash, rule):
     simhash.reconcile(index, max_distance=12, verify=False, rule=rule)
     options = {"once": True, "state_index": state}
     last(simhash.follow(index, **options))
-    for number in range(3):
+    for number in range(2):
         ids = sorted(read_all(server, index))
         new = [chance.choice([text, chance.choice(found)]) for text in texts(8, seed=number)]
         put(server, index, [{"_id": f"new{number}{n}", "body": text} for n, text in enumerate(new)])
@@ -207,6 +207,22 @@ def test_outages_are_waited_for(server, index, state, sync_client, impatient):
     sync_client.indices.stats = failing
     done = last(simhash.follow(index, once=True, state_index=state))
     assert (done.written, done.errors) == (5, {"unreachable": 1, "busy": 1, "shards": 1})
+
+
+def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impatient):
+    """Then everything is written and grouped."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(20)))
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    reports = sync_simhash.follow(index, state_index=state, interval=0.01)
+    assert next(each for each in reports if each.state == "retrying").errors == {"blocked": 1}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    done = next(each for each in reports if each.state == "waiting" and each.regrouped)
+    reports.close()
+    assert (done.written, done.regrouped) == (20, 20)
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
 
 
 def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
