@@ -34,7 +34,19 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint32]
     Hashes = NDArray[np.uint64]
 
-__all__ = ["TERM_CHARACTERS", "long_text_terms", "passage_terms", "run_ends", "run_hashes", "worth_sums"]
+__all__ = [
+    "GRAM",
+    "GUARANTEE",
+    "LETTER",
+    "LONGEST_QUESTION",
+    "TERM_CHARACTERS",
+    "long_text_terms",
+    "passage_terms",
+    "question_terms",
+    "run_ends",
+    "run_hashes",
+    "worth_sums",
+]
 
 GUARANTEE = 100
 GRAM = 25
@@ -47,6 +59,9 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 _TABLE = 1 << 17
 # A window has 32 to 96 grams, so its smallest hash is the smallest of three runs of 32.
 _STEPS, _THIRD = 5, 32
+
+LONGEST_QUESTION = 10_000
+"""Characters of the longest text whose grams are all asked for."""
 
 TERM_CHARACTERS = 6
 """A term has six characters of six bits each. Which hash of a window is the smallest depends on all 64 bits."""
@@ -73,6 +88,24 @@ def long_text_terms(text: str, *, piece: int = PIECE) -> list[str]:
     """
     kept = np.concatenate([np.empty(0, np.uint64), *_keep_by_pieces(text, piece)])
     return _to_terms(kept, np.zeros(kept.size, np.intp), 1)[0]
+
+
+def question_terms(text: str) -> list[str]:
+    """
+    Return the terms by which documents are asked for that share passages with *text*.
+
+    These are the terms of all its grams, and not only of those kept: a document shorter than a window keeps one gram,
+    which need not be the smallest of a window of a longer text around it. Of a very long text they are those kept.
+    """
+    if len(text) > LONGEST_QUESTION:
+        return long_text_terms(text)
+    codes, _ = normalise_batch([text], separators=False)
+    ends = run_ends(worth_sums(codes), LETTER * GRAM)
+    ends = ends[: np.searchsorted(ends, codes.size, side="right")]
+    if not ends.size:
+        return passage_terms([text])[0]
+    hashes = run_hashes(codes, ends)
+    return _to_terms(hashes, np.zeros(hashes.size, np.intp), 1)[0]
 
 
 def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:

@@ -62,8 +62,10 @@ def find_many(
     Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup.
     """
     check_index(index)
+    each = check_items("texts", texts, of="strings")
+    yield from read_settings_by_index(context, index)  # what is wrong with all lookups is no answer to one
     found: list[Overlaps | Exception] = []
-    for text in check_items("texts", texts, of="strings"):
+    for text in each:
         try:
             found.append((yield from find(context, index, text, options)))
         except Exception as error:  # noqa: BLE001 -- stands in its place

@@ -146,9 +146,9 @@ class Lookup:
     def terms(self) -> list[str]:
         """Return the terms of the text; it takes a while for a long one."""
         if self._terms is None:
-            from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
+            from es_simhash.hashing.winnowing import question_terms  # noqa: PLC0415 -- loads numpy
 
-            [self._terms] = passage_term_list([self.text])
+            self._terms = question_terms(self.text)
         return self._terms
 
     def note(self, reasons: Iterable[Reason]) -> None:
