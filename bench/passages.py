@@ -6,11 +6,11 @@ Passages: the guarantee on planted runs, what they cost in bytes and in the time
     python bench/passages.py index --product opensearch DOCS.jsonl.gz ...
     python bench/passages.py lookup --product opensearch --documents 100000 DOCS.jsonl.gz ...
 
-``guarantee`` plants runs of 100 to 2,000 letters (Chinese: 80 to 800 characters) of one text in two others, and counts
-the pairs that share a term and whose run is then found. ``short`` takes excerpts of fewer letters, and counts those that
-are candidates for their text, and the reverse. Both need no server. ``index`` writes the documents with and without
-passages, in turns, and compares the seconds and, after a force merge, the bytes. ``lookup`` compares lookups by texts of
-the index with an empty search, and asks for planted runs. Each prints JSON.
+``guarantee`` plants runs of 100 to 2,000 letters (Chinese: 80 to 800 characters) of one text in two others, and
+counts the pairs that share a term and whose run is then found. ``short`` takes excerpts of fewer letters, and counts
+those that are candidates for their text, and the reverse. Both need no server. ``index`` writes the documents with and
+without passages, in turns, and compares the seconds and, after a force merge, the bytes. ``lookup`` compares lookups
+by texts of the index with an empty search, and asks for planted runs. Each prints JSON.
 """
 
 from __future__ import annotations

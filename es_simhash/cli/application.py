@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "passages": "Find documents that share passages with a text.",
         "check": "Report whether lookups in an index work.",
         "backfill": "Add fingerprints to documents already in an index.",
+        "follow": "Keep fingerprints and groups right while others write.",
         "reconcile": "Rewrite group fields that disagree with the rule.",
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",

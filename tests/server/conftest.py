@@ -23,7 +23,7 @@ from es_simhash.flows.protocol import Wait
 from es_simhash.flows.transfer.retry import Patience
 from es_simhash.servers import embedded_server
 from tests.server.command_line import NEAR, OTHER, TEXT
-from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
+from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required, send
 from tests.server.support import ROUNDS
 from tests.servers.cluster import embedded_cluster
 from tests.servers.security import secured_server
@@ -78,6 +78,17 @@ def pipelines(opensearch):
     return opensearch
 
 
+def get_templates(request):
+    """
+    Return the session's OpenSearch if it has search templates, as embedded ones have; else skip the test.
+    """
+    server = get_server(request, "opensearch")
+    status, _, _ = send(server.url, "POST", "/_render/template", {"source": "{}"})
+    if status != 200:
+        pytest.skip("this OpenSearch lacks the module lang-mustache")
+    return server
+
+
 @pytest.fixture(scope="session", params=["secured"])
 def secured():
     """
@@ -123,6 +134,16 @@ def index(server):
     name = f"test-{uuid.uuid4().hex}"
     yield name
     server.remove(name)
+
+
+@pytest.fixture
+def pipeline_name(opensearch, index):
+    """
+    The name of a pipeline and an index of this test's own.
+    """
+    yield index
+    opensearch.remove(index)
+    opensearch.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ USES = {
     "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
+    "follow --once": ("grouped", "follow INDEX --once --state-index STATE"),
     "remove": ("grouped", "remove INDEX --yes"),
 }
 WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo", "review", "history", "dashboards"}
@@ -117,7 +118,7 @@ def index(secured):
     """The name of an index of the test's own."""
     name = f"rights-{uuid.uuid4().hex}"
     yield name
-    ask(secured, "DELETE", f"/{name}?ignore_unavailable=true")
+    ask(secured, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def run(secured, index, monkeypatch, tmp_path):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
     words |= {"PLAN": str(tmp_path / "plan.jsonl"), "ARCHIVE": str(tmp_path / "removed.jsonl.gz")}
-    words |= {"REPORT": str(tmp_path / "report.html")}
+    words |= {"STATE": f"{index}-state", "REPORT": str(tmp_path / "report.html")}
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
 

@@ -27,10 +27,17 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.retry import Patience
 from es_simhash.flows.transfer.shards import check_shards
-from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
+from es_simhash.flows.upkeep.judge import Judge, Judgement
 from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
-from es_simhash.flows.upkeep.targets import find_targets, record_passages, record_strings, record_text_fields, scheme_of
+from es_simhash.flows.upkeep.targets import (
+    find_targets,
+    has_passages,
+    record_passages,
+    record_strings,
+    record_text_fields,
+    scheme_of,
+)
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Operation
@@ -104,10 +111,9 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
         "scheme": scheme.to_dict(),
         "text_fields": next(iter(fields.values())) if same else fields,
     }
-    has_passages = any(each.settings.passages is not None for each in targets.values())
-    if has_passages:
+    if has_passages(targets):
         purpose["passages"] = True
-    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages)
+    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
     checkpoint = yield Compute(Checkpoint, (None if options.dry_run else options.checkpoint, purpose))
     try:
         judge = Judge(context.prefix, targets, pool)
@@ -143,10 +149,7 @@ class _Backfill:
         self._began = yield Compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
-        targets = self._judge.targets.values()
-        passages = all(each.settings.passages is not None for each in targets)
-        wrong = not_indexed_query(self._context.prefix, passages=passages)
-        marked = {"bool": {"filter": [query], "should": [wrong]}}
+        marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
         first = {**body, "query": marked, "_source": self._judge.source}
         yield from self._pass(first, options.page, self._take_first)
         self._refuse_unseen()

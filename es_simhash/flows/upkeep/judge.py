@@ -20,21 +20,12 @@ from es_simhash.index.keys import Key, document_key
 from es_simhash.index.mapping import NEEDED_FIELDS
 from es_simhash.index.operations import Failure, Operation
 
-__all__ = ["Document", "Judge", "Judgement", "change_of", "not_indexed_query"]
+__all__ = ["Document", "Judge", "Judgement", "change_of"]
 
 Document = Mapping[str, Any]
 
 NOT_INDEXED = "es_simhash_not_indexed"
 """Name of the query that matches documents without one of the fields that lookups read."""
-
-
-def not_indexed_query(prefix: str, *, passages: bool = False) -> dict[str, Any]:
-    """
-    Return the query named :data:`NOT_INDEXED`; with *passages*, lookups read the field of passages too.
-    """
-    names = (*NEEDED_FIELDS, "passages") if passages else NEEDED_FIELDS
-    every = [{"exists": {"field": f"{prefix}.{name}"}} for name in names]
-    return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +86,14 @@ class Judge:
         """The ``_source`` fields that are needed."""
         texts = dict.fromkeys(field for each in self.targets.values() for field in each.text_fields)
         return [*texts, self._prefix, f"{self._prefix}.*"]
+
+    def not_indexed_query(self) -> dict[str, Any]:
+        """Return the query named :data:`NOT_INDEXED`; lookups read passages where all indices have them."""
+        names = list(NEEDED_FIELDS)
+        if all(each.settings.passages is not None for each in self.targets.values()):
+            names.append("passages")
+        every = [{"exists": {"field": f"{self._prefix}.{name}"}} for name in names]
+        return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
     def key(self, index: str, id_: str, sequence: int, term: int) -> int:
         """Return the key of a version of a document."""

@@ -27,7 +27,15 @@ from es_simhash.index.meta import IndexSettings, read_settings, text_fields_of, 
 
 logger = logging.getLogger("es_simhash")
 
-__all__ = ["Target", "find_targets", "record_passages", "record_strings", "record_text_fields", "scheme_of"]
+__all__ = [
+    "Target",
+    "find_targets",
+    "has_passages",
+    "record_passages",
+    "record_strings",
+    "record_text_fields",
+    "scheme_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,13 @@ class Target:
     def is_recorded(self) -> bool:
         """Whether the mapping names the text fields."""
         return self.settings.text_fields == self.text_fields
+
+
+def has_passages(targets: Mapping[str, Target]) -> bool:
+    """
+    Return whether documents of any of *targets* carry the terms of their passages.
+    """
+    return any(each.settings.passages is not None for each in targets.values())
 
 
 def scheme_of(targets: Mapping[str, Target]) -> Scheme:

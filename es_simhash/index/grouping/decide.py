@@ -22,7 +22,7 @@ from es_simhash.index.rescore import NearDup
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.content import Content
-    from es_simhash.index.similarity import Similarity
+    from es_simhash.index.measures.measure import Score
 
 __all__ = ["Decider", "Decision", "Draft", "OnDuplicate", "Uncompared", "Verdict", "check_policy"]
 
@@ -145,24 +145,24 @@ class _Neighbour:
 
     distance: int
     document: ExistingDocument
-    similarity: Similarity | None
+    score: Score | None
 
     @property
-    def jaccard(self) -> float | None:
-        """The similarity as one number."""
-        return None if self.similarity is None else self.similarity.jaccard
+    def similarity(self) -> float | None:
+        """How similar the texts are."""
+        return None if self.score is None else self.score.similarity
 
     def to_near_dup(self) -> NearDup:
         """Return it as a policy sees it."""
-        same, document = self.similarity, self.document
+        document = self.document
         return NearDup(
             document.id,
             document.index or "",
             self.distance,
             document.fingerprint or 0,
             document.source,
-            None if same is None else same.jaccard,
-            None if same is None else same.containment,
+            self.similarity,
+            None if self.score is None else self.score.containment,
             document.routing,
         )
 
@@ -179,7 +179,7 @@ class Decider:
     """
 
     def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
-        self._grouping = grouping
+        self.grouping = grouping
         self._policy = policy
         self.in_flight = InFlight()
         self._latest = 0
@@ -221,7 +221,7 @@ class Decider:
                 decision.at,
             )
             # For "star" only canonicals attract other documents; for "connected" members do too.
-            is_attracting = self._grouping.rule == "connected" or decision.group == draft.id
+            is_attracting = self.grouping.rule == "connected" or decision.group == draft.id
             self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
         return decision
 
@@ -254,12 +254,12 @@ class Decider:
                     existing.group,
                     distance,
                     existing,
-                    similarity=each.jaccard,
+                    similarity=each.similarity,
                     uncompared=tuple(uncompared),
                 )
         if replaced:
             first, olds = replaced[0], tuple(each.document for each in replaced)
-            return Decision("replace", draft.id, 0, first.document, olds, first.jaccard, tuple(uncompared))
+            return Decision("replace", draft.id, 0, first.document, olds, first.similarity, tuple(uncompared))
         return Decision("write", draft.id, uncompared=tuple(uncompared))
 
     def _neighbours(
@@ -271,7 +271,7 @@ class Decider:
             uncompared.append(Uncompared(None, unread))
             return
         for distance, each in candidates:
-            comparison = compare_contents(draft.content, each.content, self._grouping)
+            comparison = compare_contents(draft.content, each.content, self.grouping)
             if comparison.unread is not None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             if comparison.are_neighbours:
@@ -291,7 +291,7 @@ class Decider:
                 hiders.update(self.in_flight.hiders(each.id))
             else:
                 yield hamming_distance(draft.fingerprint, each.fingerprint), each
-        max_distance = self._grouping.max_distance
+        max_distance = self.grouping.max_distance
         for distance, each in self.in_flight.find(draft.fingerprint, max_distance, hiders=hiders):
             if each.id != draft.id:
                 yield distance, each
