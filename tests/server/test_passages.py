@@ -102,6 +102,7 @@ def test_a_half_filled_index_is_refused(server, index, simhash):
     [fault] = simhash.check(index)[0].faults
     assert (fault.kind, fault.found) == ("without_passages", "1")
     assert list(simhash.follow(index, once=True, state_index=f"{index}-state"))[-1].written == 1
+    server.request("POST", f"/{index}/_refresh")
     assert ids(simhash.find_passages(index, QUESTION)) == ["whole", "part", "new", "run"]
 
 
