@@ -8,6 +8,7 @@ it with the sync and with the async clients.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
@@ -168,6 +169,17 @@ def make_client(server, *, asynchronous=False, **options):
 
         cls = library.AsyncElasticsearch if asynchronous else library.Elasticsearch
     return cls([server.url], **options)
+
+
+@contextlib.contextmanager
+def client_through(server, wire):
+    """
+    Provide a sync client of ours whose requests go through *wire*.
+    """
+    from es_simhash import SimHashClient
+
+    with contextlib.closing(make_client(server, **wire.options(server.product))) as client:
+        yield SimHashClient(client)
 
 
 @pytest.fixture

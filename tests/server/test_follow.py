@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, LeaseError, MappingError
+from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient
 from tests.server.support import (
     ONE_SHARD,
     assert_all_right,
@@ -156,6 +156,57 @@ def test_one_follower_at_a_time(server, index, state, sync_simhash):
     second.close()
     assert next(each for each in first if each.state == "waiting").has_lease
     first.close()
+
+
+def test_outages_are_waited_for(server, index, state, sync_client, impatient):
+    """A connection that breaks, a busy server, a shard without a primary; then it goes on."""
+    if server.product == "opensearch":
+        from opensearchpy import ConnectionError as Broken, TransportError
+
+        errors = [Broken("N/A", "refused", Exception()), TransportError(503, "busy", {})]
+    else:
+        from elastic_transport import ApiResponseMeta, ConnectionError as Broken
+        from elasticsearch import ApiError
+
+        errors = [Broken("refused"), ApiError("busy", ApiResponseMeta(503, "1.1", {}, 0.0, None), {})]
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(5)))
+    stats = sync_client.indices.stats
+    trouble = [errors[0], *[errors[1]] * 9, {"_shards": {"failed": 1}}]
+
+    def failing(**arguments):
+        if not trouble:
+            return stats(**arguments)
+        found = trouble.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    sync_client.indices.stats = failing
+    done = last(simhash.follow(index, once=True, state_index=state))
+    assert (done.written, done.errors) == (5, {"unreachable": 1, "busy": 1, "shards": 1})
+
+
+def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
+    """Also where nothing changes; a wrong fingerprint that left no trace is found so."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(40)))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    put(server, index, [{"_id": "hidden", "body": texts(1)[0]}])
+    server.request("POST", f"/{index}-state/_refresh")
+    [document] = server.request("GET", f"/{index}-state/_search")["hits"]["hits"]
+    [place] = document["_source"]["position"]["places"]
+    place["read"] += 1  # as if it had been read
+    server.request("PUT", f"/{index}-state/_doc/{document['_id']}", document["_source"])
+    monkeypatch.setattr("es_simhash.flows.follow.places.SECONDS_OF_DAY", 0.01)
+    reports = sync_simhash.follow(index, state_index=state, verify_share=1, interval=0.01, batch=7)
+    done = next(each for each in reports if each.written)
+    reports.close()
+    assert (done.read, done.written) == (0, 1)
+    assert done.verified == 41
+    assert_all_right(read_all(server, index))
 
 
 def test_what_only_the_user_can_change_ends_it(server, index, state, simhash):

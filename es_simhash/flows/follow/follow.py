@@ -37,7 +37,6 @@ __all__ = ["follow"]
 
 # The settings of all indices are read again after so many seconds, and where an index is new.
 TARGETS_SECONDS = 60.0
-# A holder must show in time that it lives, however long it has nothing to do.
 _SHARE_OF_LEASE = 1 / 3
 
 
@@ -139,8 +138,13 @@ class _Follower:
             return True
         if not self._options.once:
             yield Emit(self._report("waiting"))
-            yield Wait(min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE))
+            yield Wait(min(self._pause, self._regroup.seconds_left(self._clock)))
         return False
+
+    @property
+    def _pause(self) -> float:
+        """How long to wait where nothing is to be done; the holder of a lease must show in time that it lives."""
+        return min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE)
 
     def _stand_by(self) -> Flow[None]:
         """Look at the lease; take it over if it is free."""
@@ -152,7 +156,7 @@ class _Follower:
         self._tally.problem = f"{self._lease.holder} follows {index_key(self._index)}"
         self._clock = yield Compute(time.monotonic)
         yield Emit(self._report("standby"))
-        yield Wait(min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE))
+        yield Wait(self._pause)
 
     def _refuse_to_wait(self) -> None:
         if not self._options.wait:

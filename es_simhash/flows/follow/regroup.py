@@ -1,15 +1,18 @@
 """
 Decides the groups of changed documents, by the rule that the index records. The rule itself is in ``index.grouping``.
 
-After few changes only the groups are judged that these may have touched; after many, all groups. Under the rule
+After changes only the groups are judged that these may have touched, for some documents at a time, so that reading goes
+on between; all groups where that is less work. Under the rule
 ``connected`` a document that went may have been the link between others, which touched groups do not show: there all
 groups are judged once nothing else is left to do. All groups are also judged at an interval.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError
@@ -19,6 +22,7 @@ from es_simhash.flows.follow.options import FollowOptions
 from es_simhash.flows.follow.report import Tally
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
 from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.upkeep.targets import Target
 from es_simhash.index.grouping.regrouping import target_of
 from es_simhash.index.grouping.resources import Resources
@@ -26,10 +30,12 @@ from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
 __all__ = ["Regroup"]
 
-# After changes of more documents than these, all groups are judged.
-FEW = 2_000
-# Groups are decided for at most a fifth of the time, so that reading goes on.
-RESTS = 4
+# So many changed documents are judged at once; it takes some seconds.
+FEW = 500
+# More are not remembered: then all groups are judged.
+MOST = 50_000
+# To judge what one document may have touched takes as long as to judge so many of all documents.
+COSTS = 4
 # A mapping that cannot be grouped is looked at again after so many seconds.
 REFUSED_SECONDS = 60.0
 # While all groups are judged, one step may take long: the lease then lasts so many seconds.
@@ -60,7 +66,7 @@ class Regroup:
         self._lease = lease
         self._tally = tally
         self._grouping: Grouping | None = None
-        self._ids: set[str] = set()
+        self._ids: dict[str, None] = {}
         self._may_lack = False
         self._is_all = False
         # Whether something changed since all groups were judged.
@@ -96,11 +102,15 @@ class Regroup:
         """Note documents that changed, and whether others may lack their canonical."""
         self._may_lack |= may_lack
         if not self._is_all:
-            self._ids.update(ids)
+            self._ids.update(dict.fromkeys(ids))
         self._is_unproven |= bool(self._ids or self._may_lack or self._is_all)
-        if len(self._ids) > FEW:
+        if len(self._ids) > MOST:
             self._ids.clear()
             self._is_all = True
+
+    def seconds_left(self, clock: float) -> float:
+        """Return how long it is until groups are to be decided again; infinite where none are pending."""
+        return max(0.0, self._rests_until - clock) if self.is_pending else math.inf
 
     def is_due(self, clock: float, *, is_quiet: bool) -> bool:
         """Return whether groups are to be decided now; *is_quiet* says that nothing else is left to do."""
@@ -116,7 +126,10 @@ class Regroup:
     def carry_out(self) -> Flow[None]:
         """Decide the groups of the documents noted, or all groups."""
         begun = yield Compute(time.monotonic)
-        is_all, ids, may_lack = self._is_all, frozenset(self._ids), self._may_lack
+        if len(self._ids) > FEW:
+            documents, _ = yield from count_documents(self._index)
+            self._is_all |= COSTS * len(self._ids) > documents
+        is_all, ids = self._is_all, list(islice(self._ids, FEW))
         if is_all:
             yield from self._lease.renew(seconds=LONG_SECONDS)
         flow = reconcile(
@@ -124,7 +137,7 @@ class Regroup:
             self._index,
             GroupingRequest(),
             ids=None if is_all else ids,
-            may_lack=may_lack,
+            may_lack=self._may_lack,
             if_grouped=True,
             resources=Resources(memory_bytes=self._options.memory_bytes),
         )
@@ -139,21 +152,24 @@ class Regroup:
             self._is_all = True
             self._rests_until = begun + REFUSED_SECONDS
         else:
-            self._settle(done, is_all=is_all)
+            self._settle(done, None if is_all else ids)
             ended = yield Compute(time.monotonic)
-            self._rests_until = ended + RESTS * (ended - begun)
+            self._rests_until = 2 * ended - begun  # reading has half of the time
             if is_all:
                 self._proven_at = ended
         if is_all:
             yield from self._lease.renew()
 
-    def _settle(self, done: Reconciled, *, is_all: bool) -> None:
+    def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
+        """Note that the groups that *ids* may have touched were decided, or all groups."""
         self._tally.regrouped += done.changed
         for failure in done.failures:
             self._tally.fail(failure)
         if not done.is_settled and not done.failures and not self._options.once:
             return  # others kept changing documents: all that was noted is judged once more
-        self._ids.clear()
         self._may_lack = False
-        if is_all:
+        for id_ in ids or ():
+            del self._ids[id_]
+        if ids is None:
+            self._ids.clear()
             self._is_all = self._is_unproven = False

@@ -107,7 +107,7 @@ class InFlight:
 
     @property
     def size(self) -> int:
-        """About how many bytes the texts, or their shingles, of the documents occupy."""
+        """About how many bytes the texts of the documents occupy, prepared or not."""
         contents = (each.document.content for each in self._current.values())
         return sum(each.size for each in contents if each is not None)
 
