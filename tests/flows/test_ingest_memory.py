@@ -19,6 +19,15 @@ def test_lookups_in_memory():
     assert sum("simhash.block0': ['" in each and "minimum_should_match" in each for each in asked) == 0
 
 
+def test_an_only_writer_reads_nothing_twice():
+    """While all operations are its own, no search asks for new ones; after a refresh, one does."""
+    run = run_ingest(filled(), MEMORY)
+    lines = [line for call in run.calls if call.api == "msearch" for line in call.arguments["body"]]
+    refreshes = [call for call in run.calls if call.api == "refresh"]
+    assert sum("aggs" in each for each in lines) == 1
+    assert len(refreshes) == 2
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call_with_lookups_in_memory(failure, is_late):
