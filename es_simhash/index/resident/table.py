@@ -182,6 +182,8 @@ class _Column:
         sizes = np.bincount((self._values >> self._shift).astype(np.int64), minlength=1 << part.width)
         self._starts = np.zeros(len(sizes) + 1, np.uint32)
         np.cumsum(sizes, out=self._starts[1:])
+        # Small enough for a core's second-level cache, where most words that are looked up have no fingerprint.
+        self._is_filled = sizes > 0
         flips = (
             sum(1 << bit for bit in bits) for n in range(part.radius + 1) for bits in combinations(range(part.width), n)
         )
@@ -189,7 +191,7 @@ class _Column:
 
     @property
     def nbytes(self) -> int:
-        return self._starts.nbytes + (self._values.nbytes if self._begin else 0)
+        return self._starts.nbytes + self._is_filled.nbytes + (self._values.nbytes if self._begin else 0)
 
     def near(self, wanted: Fingerprints, max_distance: int) -> Iterator[Found]:
         turned = _turned(wanted, self._begin)
@@ -197,11 +199,11 @@ class _Column:
         rows = max(1, BLOCK // len(self._flips))
         for top in range(0, len(wanted), rows):
             looked_up = (words[top : top + rows, np.newaxis] ^ self._flips).ravel()
-            starts = self._starts[looked_up].astype(np.int64)
-            sizes = self._starts[looked_up + 1] - starts
-            filled = np.flatnonzero(sizes)
-            whose = filled // len(self._flips) + top
-            yield from self._compare(turned, whose, starts[filled], sizes[filled], max_distance)
+            filled = np.flatnonzero(self._is_filled.take(looked_up))
+            found = looked_up.take(filled)
+            starts = self._starts.take(found).astype(np.int64)
+            sizes = self._starts.take(found + 1) - starts
+            yield from self._compare(turned, filled // len(self._flips) + top, starts, sizes, max_distance)
 
     def _compare(
         self, turned: Fingerprints, whose: Places, starts: Places, sizes: Places, max_distance: int
@@ -217,8 +219,8 @@ class _Column:
             places = np.repeat(starts[first:last] - (ends[first:last] - size), size)
             places += np.arange(done, ends[last - 1])
             row = np.repeat(whose[first:last], size)
-            values = self._values[places]
-            near = np.flatnonzero(count_bits(values ^ turned[row]) <= max_distance)
+            values = self._values.take(places)
+            near = np.flatnonzero(count_bits(values ^ turned.take(row)) <= max_distance)
             if len(near):
                 yield row[near], _turned(values[near], BITS - self._begin if self._begin else 0)
             first = last
