@@ -32,7 +32,7 @@ ResidentFault = Literal["remote", "statistics", "primary", "search", "answer", "
 PAGE = 50_000
 SEARCHES = 2
 # A table needs up to so many bytes for a fingerprint.
-BYTES = 52
+BYTES = 76
 DIGITS = 16
 GONE = 404
 CUT = 200

@@ -230,9 +230,12 @@ class Decider:
         A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
         moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
         """
-        before = [draft.id, *(each.group for each in replaced)]
-        known = [each for each in map(self.in_flight.get, before) if each is not None]
-        self._latest = max([now, self._latest, *(each.at + 1 for each in (*known, *replaced))])
+        self._latest = max(now, self._latest)
+        for id_ in (draft.id, *(each.group for each in replaced)):
+            if (known := self.in_flight.get(id_)) is not None:
+                self._latest = max(self._latest, known.at + 1)
+        for each in replaced:
+            self._latest = max(self._latest, each.at + 1)
         return self._latest
 
     def _judge(

@@ -8,7 +8,7 @@ replaced stands again. Which document is a duplicate is decided in ``decide``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.hashing import hamming_distance
@@ -79,8 +79,8 @@ class _Entry:
 
     document: ExistingDocument
     earlier: _Entry | None = None
-    replaces: list[_Entry] = field(default_factory=list)
-    replaced_by: list[_Entry] = field(default_factory=list)
+    replaces: Sequence[_Entry] = ()
+    replaced_by: Sequence[_Entry] = ()
     is_withdrawn: bool = False
     is_settled: bool = False
 
@@ -158,8 +158,8 @@ class InFlight:
         entry = self._put(document)
         for each in replaced:
             old = self._by_position.get(-1 if each.position is None else each.position) or self._shadow(each)
-            old.replaced_by.append(entry)
-            entry.replaces.append(old)
+            old.replaced_by = [*old.replaced_by, entry]
+            entry.replaces = [*entry.replaces, old]
         if document.content is not None:
             self._contents.append(document.content)
         if document.fingerprint is not None and is_attracting:
@@ -234,7 +234,9 @@ class InFlight:
         if fingerprint not in self._near:
             self.foresee([fingerprint])
         found = [copies for near in self._near[fingerprint] for copies in self._by_fingerprint.get(near, ())]
-        for copies in sorted(found, key=lambda each: each.place):
+        if len(found) > 1:
+            found.sort(key=lambda each: each.place)
+        for copies in found:
             standing = next((each for each in copies.entries if self._is_standing(each)), None)
             if standing is not None:
                 yield hamming_distance(fingerprint, standing.document.fingerprint or 0), standing.document

@@ -178,12 +178,12 @@ def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix:
     own = document.get(prefix)
     if own is not None and not isinstance(own, Mapping):
         return dict(document)  # the user's own field: such a document has no fingerprint, and a problem reported
+    changed = {key: value for key, value in (own or {}).items() if key not in GROUPED}
+    changed |= {key: value for key, value in fields.items() if value is not None}
     dotted = _dotted(prefix)
-    rest = {key: value for key, value in (own or {}).items() if key not in GROUPED}
-    given = {key: value for key, value in fields.items() if value is not None}
     if dotted.isdisjoint(document):
-        return {**document, prefix: {**rest, **given}}
-    return {key: value for key, value in document.items() if key not in dotted} | {prefix: {**rest, **given}}
+        return {**document, prefix: changed}
+    return {key: value for key, value in document.items() if key not in dotted} | {prefix: changed}
 
 
 @cache

@@ -28,7 +28,7 @@ BITS = 64
 # So many of the last added are compared one by one.
 TAIL = 1 << 11
 # A level takes in the one after it when that has more than this share of its size.
-SHARE = 1 / 4
+SHARE = 1 / 16
 # Compared at once: a few arrays of this length stay in a core's second-level cache.
 BLOCK = 1 << 16
 SAMPLE = 1 << 14
@@ -82,7 +82,7 @@ class FingerprintTable:
         """Return for each of *wanted* the fingerprints of the table within the distance, sorted, each once."""
         found = list(_near_pairs(wanted, self._tail, self._max_distance))
         for level in self._levels:
-            found += level.near(wanted, self._max_distance)
+            found += level.near(wanted)
         return _by_row(found, len(wanted))
 
     def near_among(self, wanted: Fingerprints, others: Fingerprints) -> list[Fingerprints]:
@@ -134,24 +134,34 @@ def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -
 
 
 class _Level:
-    """Fingerprints that are not added to any more, sorted by each of their parts."""
+    """
+    Fingerprints that are not added to any more, sorted by each of their parts.
+
+    They are sorted by the parts when they are first asked for, because a level may be joined with another before that.
+    """
 
     def __init__(self, ordered: Fingerprints, max_distance: int) -> None:
         self.ordered = ordered
-        self._columns = [_Column(ordered, each) for each in _parts_for(ordered, max_distance)]
+        self._max_distance = max_distance
+        self._parts = _parts_for(ordered, max_distance)
+        self._columns: list[_Column] | None = None
 
     def __len__(self) -> int:
         return len(self.ordered)
 
     @property
     def nbytes(self) -> int:
-        return self.ordered.nbytes + sum(each.nbytes for each in self._columns)
+        """How many bytes it occupies, or will when it was asked."""
+        columns = (5 * (1 << part.width) + (self.ordered.nbytes if part.begin else 0) for part in self._parts)
+        return self.ordered.nbytes + sum(columns)
 
-    def near(self, wanted: Fingerprints, max_distance: int) -> Iterator[Found]:
-        if not self._columns:
-            yield from _near_pairs(wanted, self.ordered, max_distance)
+    def near(self, wanted: Fingerprints) -> Iterator[Found]:
+        if not self._parts:
+            yield from _near_pairs(wanted, self.ordered, self._max_distance)
+        if self._columns is None:
+            self._columns = [_Column(self.ordered, part) for part in self._parts]
         for each in self._columns:
-            yield from each.near(wanted, max_distance)
+            yield from each.near(wanted, self._max_distance)
 
 
 def _parts_for(ordered: Fingerprints, max_distance: int) -> Parts:
@@ -188,10 +198,6 @@ class _Column:
             sum(1 << bit for bit in bits) for n in range(part.radius + 1) for bits in combinations(range(part.width), n)
         )
         self._flips = np.fromiter(flips, np.int64, part.words)
-
-    @property
-    def nbytes(self) -> int:
-        return self._starts.nbytes + self._is_filled.nbytes + (self._values.nbytes if self._begin else 0)
 
     def near(self, wanted: Fingerprints, max_distance: int) -> Iterator[Found]:
         turned = _turned(wanted, self._begin)
