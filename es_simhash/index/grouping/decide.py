@@ -187,7 +187,7 @@ class Decider:
     def decide(
         self,
         draft: Draft,
-        found: Iterable[ExistingDocument],
+        found: Sequence[ExistingDocument],
         canonicals: Mapping[str, int] | None = None,
         *,
         now: int = 0,
@@ -239,8 +239,10 @@ class Decider:
         return self._latest
 
     def _judge(
-        self, draft: Draft, found: Iterable[ExistingDocument], canonicals: Mapping[str, int], now: int
+        self, draft: Draft, found: Sequence[ExistingDocument], canonicals: Mapping[str, int], now: int
     ) -> Decision:
+        if not found and draft.content is None and not self.in_flight.has_near(draft.fingerprint):
+            return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
         verdict: Verdict
         leader: ExistingDocument | None
         olds: tuple[ExistingDocument, ...]

@@ -221,6 +221,17 @@ class InFlight:
         self._waiting.clear()
         self._near = dict(zip(wanted.tolist(), (each.tolist() for each in self._table.near(wanted)), strict=True))
 
+    def _near_to(self, fingerprint: int) -> Sequence[int]:
+        """Return the fingerprints near *fingerprint*: those in flight, and perhaps others."""
+        if fingerprint not in self._near:
+            self.foresee([fingerprint])
+        return self._near[fingerprint]
+
+    def has_near(self, fingerprint: int | None) -> bool:
+        """Return whether :meth:`find` may find something."""
+        known = self._by_fingerprint
+        return fingerprint is not None and any(each in known for each in self._near_to(fingerprint))
+
     def find(self, fingerprint: int, *, hiders: set[int] | None = None) -> Iterator[tuple[int, ExistingDocument]]:
         """
         Yield (distance in bits, document) of the documents near *fingerprint*, one of all copies in a group.
@@ -231,12 +242,9 @@ class InFlight:
             hiders:
                 Gets the positions of documents that hide others within max_distance.
         """
-        if fingerprint not in self._near:
-            self.foresee([fingerprint])
-        found = [copies for near in self._near[fingerprint] for copies in self._by_fingerprint.get(near, ())]
-        if len(found) > 1:
-            found.sort(key=lambda each: each.place)
-        for copies in found:
+        known = self._by_fingerprint
+        found = [copies for near in self._near_to(fingerprint) for copies in known.get(near, ())]
+        for copies in sorted(found, key=lambda each: each.place):
             standing = next((each for each in copies.entries if self._is_standing(each)), None)
             if standing is not None:
                 yield hamming_distance(fingerprint, standing.document.fingerprint or 0), standing.document
