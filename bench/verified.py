@@ -21,6 +21,7 @@ from dedup import connect, read_texts
 
 from es_simhash import SimHashClient
 from es_simhash.index.grouping.content import Content
+from es_simhash.index.measures.measure import WORD_SHINGLES
 from es_simhash.servers import embedded_server
 
 WAYS = {"by_distance": False, "verified": True}
@@ -37,7 +38,7 @@ def run(simhash: SimHashClient, index: str, texts: list[str], kind: str) -> tupl
 def memory(texts: list[str], *, compared: bool) -> float:
     """Return the MiB that the texts, or the shingles, of 20,000 documents take; 1,000 are measured."""
     contents = [Content(text) for text in texts[:1_000]]
-    size = sum(each.shingles().nbytes if compared else each.size for each in contents)
+    size = sum(each.prepared(WORD_SHINGLES).nbytes if compared else each.size for each in contents)
     return round(size / len(contents) * 20_000 / 2**20, 1)
 
 

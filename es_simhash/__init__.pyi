@@ -8,6 +8,7 @@ from .errors import (
     IncompleteSearchError,
     IncompleteWriteError,
     InvalidInputError,
+    LeaseError,
     MappingError,
     MissingDependencyError,
     NoIndexError,
@@ -20,11 +21,11 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
+from .flows.follow.report import FollowReport
 from .flows.grouping.groups import Group
 from .flows.grouping.pairs import Pair
 from .flows.grouping.reconcile import Reconciled
 from .flows.grouping.written import Written
-from .flows.lookup.verify import Verification
 from .flows.protocol import Progress
 from .flows.removal.deduped import Deduped, RemovalPlan
 from .flows.removal.restored import Restored
@@ -54,6 +55,7 @@ from .index.fields import fingerprint_fields
 from .index.grouping.if_similar import IfSimilar
 from .index.grouping.in_memory import distinct
 from .index.mapping import build_component_template, build_index_template, build_mapping
+from .index.measures.verification import Verification
 from .index.meta import IndexSettings
 from .index.paste.distance_field import build_distance_field
 from .index.paste.esql import build_esql
@@ -65,6 +67,7 @@ from .index.query import build_query
 from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .pipeline.build import build_pipeline
+from .pipeline.search_template import build_search_template
 from .quality.size import Size
 from .quality.sizing import estimate_size
 from .quality.stats import Stats
@@ -79,6 +82,7 @@ __all__ = [
     "BackfillProgress",
     "Deduped",
     "EmbeddedServerError",
+    "FollowReport",
     "Group",
     "GuardRailError",
     "IfSimilar",
@@ -90,6 +94,7 @@ __all__ = [
     "IndexStats",
     "InstalledPipeline",
     "InvalidInputError",
+    "LeaseError",
     "Limits",
     "LookupPlan",
     "MappingError",
@@ -131,6 +136,7 @@ __all__ = [
     "build_pipeline",
     "build_query",
     "build_query_bar",
+    "build_search_template",
     "distinct",
     "document_fields",
     "estimate_size",

@@ -11,6 +11,7 @@ The errors of es_simhash, and nothing else.
     ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
     │   └── NoIndexError            no index matches a pattern
     ├── IncompleteWriteError        some documents were not written
+    ├── LeaseError                  another follower has the lease of an index, or it cannot be written
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
@@ -32,6 +33,7 @@ __all__ = [
     "IncompleteSearchError",
     "IncompleteWriteError",
     "InvalidInputError",
+    "LeaseError",
     "MappingError",
     "MissingDependencyError",
     "NoIndexError",
@@ -245,6 +247,20 @@ class PipelineError(SimHashError):
         kind:
             ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (its
             name, or its place in an index, belongs to another pipeline).
+    """
+
+    def __init__(self, message: str, *, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class LeaseError(SimHashError):
+    """
+    An index cannot be followed: another follower has its lease, or the lease cannot be read or written.
+
+    Attributes:
+        kind:
+            ``"held"`` (another follower has it) or ``"refused"`` (by the server).
     """
 
     def __init__(self, message: str, *, kind: str = "") -> None:

@@ -32,6 +32,23 @@ settings.register_profile("laptop", deadline=None, suppress_health_check=[Health
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
+# A server that changes an index waits until its files are on the disk: with files in memory it needs a third of the
+# time. What a process has written there outlives that process too, and tests kill no more than processes.
+MEMORY = Path("/dev/shm")  # noqa: S108 -- tempfile makes names in it
+# Containers often have 64 MB of it, and may not load libraries from there, as the servers do.
+MEMORY_BYTES = 4 << 30
+
+
+def is_fit_for_files(folder):
+    """Return whether temporary files, those of servers among them, can be in *folder*."""
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return False
+    return shutil.disk_usage(folder).free >= MEMORY_BYTES and not os.statvfs(folder).f_flag & os.ST_NOEXEC
+
+
+if "TMPDIR" not in os.environ and is_fit_for_files(MEMORY):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
 # Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and verifying
 # classes is a good part of a start. Every child process reads this variable, also a server that a command of ours
 # starts.
@@ -98,6 +115,8 @@ def pytest_configure_node(node):
 def pytest_xdist_make_scheduler(config, log):
     """
     Give parallel workers whole groups of tests: no two workers use one server, or one expensive fixture, at a time.
+
+    Groups with many tests come first. The cluster has few, which take long: they go with those of the secured server.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -105,7 +124,8 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             file, _, test = nodeid.partition("::")
             used = re.search(r"[\[-](secured|cluster|opensearch|elasticsearch)\b", test)
-            return used[1] if used and NETWORKED & set(Path(file).parts) else file
+            group = used[1] if used and NETWORKED & set(Path(file).parts) else file
+            return "secured" if group == "cluster" else group
 
     return GroupScheduling(config, log)
 

@@ -230,7 +230,51 @@ def jaccard(first, second):
     return Fraction(len(one & other), max(1, len(one | other)))
 
 
-def are_neighbours(first, second, *, max_distance, similarity=None, per=None, within=None):
+def containment(first, second):
+    """Shared runs of words as a share of those of the text that has fewer."""
+    one, other = shingle_runs(first), shingle_runs(second)
+    return Fraction(len(one & other), max(1, min(len(one), len(other))))
+
+
+def letters_only(text):
+    """The letters of a text, without anything between them."""
+    return "".join(normalise(text).split())
+
+
+def letter_runs(text):
+    """Runs of letters that are worth 15: 3 for a letter, 4 for a kana, 6 for a logograph."""
+    found = letters_only(text)
+    worth = [letters(each) for each in found]
+    runs = set()
+    for start in range(len(found)):
+        for end in range(start + 1, len(found) + 1):
+            if sum(worth[start:end]) >= 15:
+                runs.add(found[start:end])
+                break
+    return frozenset(runs or ({found} if found else ()))
+
+
+@functools.cache
+def edits(first, second):
+    """The fewest units that are replaced, inserted or deleted, by the table of the textbook."""
+    row = list(range(len(second) + 1))
+    for number, one in enumerate(first, 1):
+        above, row = row, [number]
+        for place, other in enumerate(second, 1):
+            row.append(min(above[place] + 1, row[-1] + 1, above[place - 1] + (one != other)))
+    return row[-1]
+
+
+def edit_similarity(first, second, *, cut=letters_only):
+    """The units that stay as a share of the longer text; 0 where either has none."""
+    one, other = cut(first), cut(second)
+    if not one or not other:
+        return Fraction(0)
+    longest = max(len(one), len(other))
+    return Fraction(longest - edits(tuple(one), tuple(other)), longest)
+
+
+def are_neighbours(first, second, *, max_distance, similarity=None, measure=jaccard, per=None, within=None):
     """
     Whether two documents, given as dicts, are neighbours.
 
@@ -245,7 +289,7 @@ def are_neighbours(first, second, *, max_distance, similarity=None, per=None, wi
         near = all(dates) and abs(min(dates[0]) - min(dates[1])) <= within[1]
     if near and similarity is not None:
         texts = first["text"], second["text"]
-        near = None not in texts and float(jaccard(*texts)) >= similarity
+        near = None not in texts and float(measure(*texts)) >= similarity
     return near
 
 

@@ -15,6 +15,7 @@ from es_simhash.cli.options import PRODUCTS
 from es_simhash.dashboards import build_dashboards
 from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
 from es_simhash.pipeline.build import build_pipeline
+from es_simhash.pipeline.search_template import build_search_template
 
 ROOT = Path(__file__).parents[1]
 TEXT_FIELD = "body"
@@ -46,6 +47,7 @@ def build_files() -> dict[str, str]:
         "component-template.json": build_component_template(text_field=TEXT_FIELD),
         "index-template.json": build_index_template([PATTERN], component=COMPONENT),
         "pipeline.json": build_pipeline(text_field=TEXT_FIELD),
+        "search-template.json": build_search_template(),
     }
     files = {}
     for product in PRODUCTS:

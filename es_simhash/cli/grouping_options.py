@@ -13,16 +13,57 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.quantities import BYTES
 from es_simhash.index.grouping.rule import RULES
-from es_simhash.index.presets import PRESETS
+from es_simhash.index.measures.measure import MEASURES, UNITS, Measure, Unit
+from es_simhash.index.measures.verification import Verification, Verified, measure_of
+from es_simhash.index.presets import PRESETS, get_preset
+from es_simhash.index.similarity import DEFAULT_SIMILARITY
 
-__all__ = ["grouping", "resources", "verification"]
+__all__ = ["grouping", "measures", "resources", "verification"]
 
 _T = TypeVar("_T")
 
 
+def measures(command: Callable[..., _T]) -> Callable[..., _T]:
+    """
+    Add ``--measure`` and ``--unit`` to a command with ``--preset`` and ``--verify``.
+
+    The command gets the argument ``verify`` of the client's methods.
+    """
+
+    @click.option(
+        "--measure",
+        type=click.Choice(MEASURES),
+        help="What similar means. jaccard: shared shingles of both texts. containment: shared shingles of the smaller "
+        "text. edit: what stays of the longer text. Default: that of the preset, else jaccard.",
+    )
+    @click.option(
+        "--unit",
+        type=click.Choice(UNITS),
+        help="What is compared; characters stand scattered errors. Default: that of the preset, else words.",
+    )
+    @wraps(command)
+    def with_measures(
+        *, preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None, **rest: Any
+    ) -> _T:
+        return command(preset=preset, verify=_verified(preset, verify, measure, unit), **rest)
+
+    return with_measures
+
+
+def _verified(preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None) -> Verified | None:
+    if measure is None and unit is None:
+        return verify
+    known = None if preset is None else get_preset(preset)
+    usual = measure_of(known)
+    similarity = DEFAULT_SIMILARITY if known is None else known.similarity
+    return Verification(
+        similarity if verify is None else verify, measure=measure or usual.measure, unit=unit or usual.unit
+    )
+
+
 def verification(command: Callable[..., _T]) -> Callable[..., _T]:
     """
-    Add ``--preset``, ``--verify`` and ``--no-verify``.
+    Add ``--preset``, ``--verify``, ``--no-verify``, ``--measure`` and ``--unit``.
 
     The command gets the arguments ``preset`` and ``verify`` of the client's methods.
     """
@@ -32,13 +73,15 @@ def verification(command: Callable[..., _T]) -> Callable[..., _T]:
         "--verify",
         type=click.FloatRange(0, 1),
         metavar="SHARE",
-        help="Near-duplicates are only documents whose texts share this part of their shingles.",
+        help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
+        "shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
+    @measures
     @wraps(command)
-    def with_verification(*, verify: float | None, no_verify: bool, **rest: Any) -> _T:
+    def with_verification(*, verify: Verified | None, no_verify: bool, **rest: Any) -> _T:
         if no_verify and verify is not None:
-            raise click.UsageError("pass --verify or --no-verify, not both")
+            raise click.UsageError("pass --no-verify, or --verify, --measure and --unit, not both")
         return command(verify=False if no_verify else verify, **rest)
 
     return with_verification
@@ -103,7 +146,7 @@ def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
     def with_grouping(
         *,
         preset: str | None,
-        verify: float | None,
+        verify: Verified | None,
         max_distance: int | None,
         rule: str | None,
         canonical: tuple[str, ...],

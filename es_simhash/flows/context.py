@@ -204,7 +204,8 @@ def check_index(index: Index) -> str | list[str]:
 
     Raises:
         TypeError: If it is neither a string nor a list of strings.
-        InvalidInputError: If a name is empty, which a server would take for all indices, or cannot be sent.
+        InvalidInputError: If a name is empty, which a server would take for all indices, has a selector, or cannot be
+            sent.
     """
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
@@ -213,6 +214,8 @@ def check_index(index: Index) -> str | list[str]:
         raise InvalidInputError(f"index {shorten(index)} names no index: give a name, a pattern or a list of them")
     for name in names:
         check_name("index", name)
+        if "::" in name:
+            raise InvalidInputError(f"index {shorten(name)} has a selector, which is not supported: leave out '::...'")
     return index if isinstance(index, str) else names
 
 

@@ -130,4 +130,7 @@ def caller_features(
                 raise InvalidInputError(
                     f"weight {shorten(value)} is not a level: give whole numbers from 1 to {levels}"
                 )
+    # numpy would take a boolean among numbers for 0 or 1.
+    elif any(isinstance(value, bool) for value in values):
+        raise WrongTypeError(f"weights must be numbers, not bool: {shorten(values)}")
     return names, values

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["KANA", "LOGOGRAPHS", "UNSPACED", "is_unspaced", "is_within", "shingle_lengths"]
+__all__ = ["KANA", "LOGOGRAPHS", "UNSPACED", "is_unspaced", "is_within", "letter_counts", "shingle_lengths"]
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -78,6 +78,14 @@ def is_unspaced(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return found
 
 
+def letter_counts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """
+    Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6.
+    """
+    counts: NDArray[np.uint8] = _letter_counts().take(codes)
+    return counts
+
+
 @functools.cache
 def _letter_counts() -> NDArray[np.uint8]:
     every = np.arange(0x11_0000, dtype=np.uint32)
@@ -102,7 +110,7 @@ def shingle_lengths(codes: NDArray[np.uint32], size: int) -> NDArray[np.uint8]:
     Returns:
         Array of 1 to *size* for each code point; the last may reach beyond the end.
     """
-    counts = np.concatenate([_letter_counts().take(codes), np.full(size, 3, np.uint8)])
+    counts = np.concatenate([letter_counts(codes), np.full(size, 3, np.uint8)])
     worth = counts[: codes.size].copy()
     lengths = np.ones(codes.size, np.uint8)
     for step in range(1, size):

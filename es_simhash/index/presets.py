@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.index.measures.measure import Measure, Unit
 
 __all__ = ["PRESETS", "Preset", "get_preset"]
 
@@ -20,15 +21,17 @@ class Preset:
 
     Attributes:
         name:
-            ``identical``, ``near`` or ``similar``.
+            ``identical``, ``near``, ``similar`` or ``noisy``.
         scheme:
             Id of the scheme whose fingerprints it was measured with.
         max_distance:
             Largest distance of a candidate for verification, in bits.
         similarity:
-            Smallest shingle Jaccard similarity of what is kept, 0 to 1.
+            Smallest similarity of what is kept, 0 to 1.
         meaning:
             What it finds, in a few words.
+        measure, unit:
+            What the similarity is: see :class:`~es_simhash.Verification`.
     """
 
     name: str
@@ -36,6 +39,8 @@ class Preset:
     max_distance: int
     similarity: float
     meaning: str
+    measure: Measure = "jaccard"
+    unit: Unit = "words"
 
 
 PRESETS: dict[str, Preset] = {
@@ -44,9 +49,18 @@ PRESETS: dict[str, Preset] = {
         Preset("identical", "shingles-2", 3, 1.0, "the same words; punctuation, case, width and layout may differ"),
         Preset("near", "shingles-2", 8, 0.9, "the same text with a few words changed"),
         Preset("similar", "shingles-2", 12, 0.8, "the same text, edited, cut or with something added"),
+        Preset(
+            "noisy",
+            "shingles-2",
+            16,
+            0.9,
+            "the same text with wrong letters: scans, transcripts, typing errors",
+            "edit",
+            "characters",
+        ),
     )
 }
-"""The presets by name, strictest first."""
+"""The presets by name, that of the smallest distance first."""
 
 
 def get_preset(preset: str | Preset) -> Preset:

@@ -1,8 +1,9 @@
 """
-Verification: how much of two texts is the same, by their shingles and not by their fingerprints.
+How much of two texts is the same by their shingles of words, and how units of any kind are cut into shingles.
 
-Fingerprints show which texts to compare; the exact Jaccard similarity of those few shows which of them are the same
-text. Pure: texts come as strings; reading them from an index lives in ``flows``.
+Fingerprints show which texts to compare; the exact similarity of those few shows which of them are the same text. The
+other ways to compare stand on this one, in ``measures``. Pure: texts come as strings; reading them from an index lives
+in ``flows``.
 
 The shingles are runs of words, long enough to tell texts apart in any script: a word of a script with spaces counts 5,
 a character of a script without spaces counts 3, and a shingle is the shortest run that reaches 15. A shingle is
@@ -28,9 +29,9 @@ __all__ = [
     "DEFAULT_SIMILARITY",
     "Similarity",
     "check_bound",
-    "compare_pairs",
     "compare_shingles",
-    "compare_texts",
+    "cut_units",
+    "hash_words",
     "shingle_set",
     "shingle_sets",
 ]
@@ -92,13 +93,8 @@ def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
 
     if not isinstance(text, str):
         raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-    hashes, counts = _hash_words(text, piece)
-    if not hashes.size:
-        return hashes
-    starts, lengths = _runs(counts, hashes.size)
-    if not starts.size:
-        return _mix(hashes, np.zeros(1, np.intp), np.array([hashes.size]))
-    return _distinct(_mix(hashes, starts, lengths))
+    hashes, counts = hash_words(text, piece=piece)
+    return cut_units(hashes, counts, np.array([hashes.size]))[0]
 
 
 def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
@@ -133,35 +129,53 @@ def _shingle_batch(texts: Sequence[str]) -> list[Shingles]:
     # A separator after each text, so that no word begins in one and ends in the next.
     codes = np.insert(codes, np.cumsum(sizes), SEPARATOR)
     hashes, counts, places = _hash_piece(codes, is_unspaced(codes))
+    return cut_units(hashes, counts, np.searchsorted(places, np.cumsum(sizes + 1)))
+
+
+def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Shingles]:
+    """
+    Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
+
+    A shingle is the shortest run of units whose counts reach 15; a text without such a run is one shingle.
+
+    Args:
+        hashes:
+            The hash of every unit, a word or a character.
+        counts:
+            What each unit counts.
+        ends:
+            For each text the number of the unit at which it has ended.
+    """
+    import numpy as np  # noqa: PLC0415
+
     if not hashes.size:
-        return [hashes] * len(texts)
-    ends = np.searchsorted(places, np.cumsum(sizes + 1))  # of the words of each text
+        return [hashes] * ends.size
     starts, lengths = _runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
-    # A text without a run is one shingle, if it has words.
-    first_words = np.concatenate(([0], ends[:-1]))
-    is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_words)
-    starts = np.concatenate((starts, first_words[is_short]))
-    lengths = np.concatenate((lengths, (ends - first_words)[is_short]))
+    # A text without a run is one shingle, if it has units.
+    first_units = np.concatenate(([0], ends[:-1]))
+    is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
+    starts = np.concatenate((starts, first_units[is_short]))
+    lengths = np.concatenate((lengths, (ends - first_units)[is_short]))
     order = np.argsort(starts, kind="stable")
     mixed = _mix(hashes, starts[order], lengths[order])
     stops = np.searchsorted(starts[order], ends)
     return [_distinct(part) for part in np.split(mixed, stops[:-1])]
 
 
-def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """
-    Return where the shingles of a sequence of words start, and how many words each has.
+    Return where the shingles of a sequence of units start, and how many units each has.
 
     Args:
         counts:
-            What each word counts.
+            What each unit counts.
         ends:
-            The number of the word at which the text of each word has ended.
+            The number of the unit at which the text of each unit has ended.
     """
     import numpy as np  # noqa: PLC0415
 
     passed = np.cumsum(counts)
-    # The first word whose end lies a shingle's length beyond each start; a start without one begins no shingle.
+    # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
     last = np.searchsorted(passed, passed - counts + _SHINGLE)
     starts = np.flatnonzero(last < ends)
     return starts, last[starts] - starts + 1
@@ -180,7 +194,7 @@ def _distinct(shingles: Shingles) -> Shingles:
     return distinct
 
 
-def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
+def hash_words(text: str, *, piece: int | None = None) -> tuple[Shingles, NDArray[np.intp]]:
     """
     Return the hash of every word of *text*, and what the word counts.
     """
@@ -227,7 +241,7 @@ def _hash_piece(
 
 def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
     """
-    Return one hash for each run of words; it depends on the words and on their order.
+    Return one hash for each run of units; it depends on the units and on their order.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -252,39 +266,3 @@ def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
         return Similarity(0.0, 0.0)
     shared = int(np.intersect1d(first, second, assume_unique=True).size)
     return Similarity(shared / (first.size + second.size - shared), shared / min(first.size, second.size))
-
-
-def compare_texts(first: str, second: str) -> Similarity:
-    """
-    Return the similarity of two texts.
-
-    Raises:
-        TypeError: If one is not a string.
-
-    Examples:
-        >>> compare_texts("The cat sat on the mat today", "the cat sat on the mat -- today!").jaccard
-        1.0
-        >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
-        1.0
-    """
-    return compare_shingles(shingle_set(first), shingle_set(second))
-
-
-def compare_pairs(
-    texts: Sequence[str], left: NDArray[np.int64], right: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Return Jaccard similarity and containment of the texts at the positions *left* with those at *right*, pair by pair.
-
-    Each text is cut into shingles once. Memory: 8 bytes for each distinct shingle of a text that occurs in a pair.
-    """
-    import numpy as np  # noqa: PLC0415
-
-    ends = list(zip(left.tolist(), right.tolist(), strict=True))
-    places = sorted({place for pair in ends for place in pair})
-    sets = dict(zip(places, shingle_sets([texts[place] for place in places]), strict=True))
-    found = [compare_shingles(sets[first], sets[second]) for first, second in ends]
-    return (
-        np.array([each.jaccard for each in found], np.float64),
-        np.array([each.containment for each in found], np.float64),
-    )

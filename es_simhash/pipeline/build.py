@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from es_simhash.errors import SchemeError
+from es_simhash.errors import InvalidInputError, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.explain_plan import plan_lookup
 from es_simhash.index.fields import DEFAULT_PREFIX, OWNED, Fields
@@ -23,6 +23,7 @@ _TAG = "es-simhash"
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
 
 _ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
+_REASONS = {"keywords": "its words need a dictionary and jieba", "words": "its shingles have any length"}
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
 _LEAST = (
@@ -45,14 +46,15 @@ def build_pipeline(
 
     It is one script processor, of about 180 KB. A document without the text field stays as it is. What has no
     fingerprint for another reason is written without one, and ``error`` below the prefix says why: ``not_text`` (a
-    value is a number or an object), ``too_long`` (a million characters or more) or ``failed``. It needs Painless, as
-    every Elasticsearch and OpenSearch has it.
+    value is a number or an object), ``not_features`` (of scheme ``weighted``), ``too_long`` (a million characters or
+    more) or ``failed``. It needs Painless, as every Elasticsearch and OpenSearch has it.
 
     Args:
         scheme:
-            ``shingles``, in any version and with any size, seed and weighting.
+            ``shingles``, in any version and with any size, seed and weighting; or ``weighted``.
         text_field:
-            Field or fields that the text comes from, in order.
+            Field or fields that the text comes from, in order. For ``weighted`` the one field with the features: an
+            object of features and their weights, or a list of features.
         prefix:
             Name of the object that holds the fields.
         value:
@@ -70,6 +72,9 @@ def build_pipeline(
     """
     resolved = _computable(get_scheme(scheme))
     names = check_text_fields(text_field)
+    takes_features = resolved.name == "weighted"
+    if takes_features and len(names) > 1:
+        raise InvalidInputError(f"scheme {resolved} takes features from one field: text_field names {len(names)}")
     fields = Fields(prefix)
     parameters = {
         "scheme": resolved.to_dict(),
@@ -77,7 +82,7 @@ def build_pipeline(
         "prefix": prefix,
         "value": bool(value),
         "owned": list(OWNED),
-        "tables": character_tables().to_list(),
+        "tables": [] if takes_features else character_tables().to_list(),
         "plans": _plans(),
         "near": _NEAR,
         "distance": _DISTANCE,
@@ -121,13 +126,8 @@ def _computable(scheme: Scheme) -> Scheme:
     Raises:
         SchemeError: If it cannot.
     """
-    if scheme.name != "shingles":
-        reasons = {
-            "keywords": "its words need a dictionary and jieba",
-            "words": "its shingles have any length",
-            "weighted": "its features come from your own program",
-        }
-        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: {reasons[scheme.name]}: {_ELSEWHERE}")
+    if reason := _REASONS.get(scheme.name):
+        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: {reason}: {_ELSEWHERE}")
     if scheme.preprocess:
         steps = ", ".join(scheme.preprocess)
         raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: it has no step {steps}: {_ELSEWHERE}")

@@ -1,5 +1,5 @@
 """
-Texts by which a server shows that it makes the same bits as Python, and the comparison of its answers.
+Texts and features by which a server shows that it makes the same bits as Python, and the comparison of its answers.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.hashing import Scheme, fingerprints, to_hex
+from es_simhash.hashing import Scheme, fingerprint_features, fingerprints, to_hex
 
 __all__ = ["Difference", "find_differences", "probe_documents"]
 
@@ -28,39 +28,53 @@ _TEXTS = (
     "京",
     " .,;:!?…—— ",
 )
+# Features of each length that is hashed in its own way, in UTF-8 of one to four bytes; and weights that are rounded.
+_FEATURES: tuple[dict[str, float], ...] = (
+    *({"aé北🙂"[length % 4] * length + "x": 1.0} for length in (0, 1, 2, 4, 9, 17, 33, 70, 100, 129, 241, 902)),
+    {"a": 1, "b": 2, "": 1},
+    {},
+)
+_UNEVEN: dict[str, float] = {"a": 1.5, "b": 2.0**-20 * 2.5, "c": 1.5 + 2.0**-20 * 1.5}
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """
-    A text whose fingerprint differs.
+    A text, or features, whose fingerprint differs.
 
     Attributes:
-        text:
-            The text.
+        given:
+            The text or the features.
         expected:
             The fingerprint that Python computes, as hex digits; ``None`` where it has none.
         found:
             What the server answered.
     """
 
-    text: str
+    given: Any
     expected: str | None
     found: str | None
 
 
-def probe_documents(text_field: str, *, prefix: str) -> list[dict[str, Any]]:
+def probe_documents(scheme: Scheme, field: str, *, prefix: str) -> list[dict[str, Any]]:
     """
-    Return documents for the simulation of a pipeline that reads *text_field*; one has a fingerprint already.
+    Return documents for the simulation of a pipeline that reads *field*; one has a fingerprint already.
     """
-    documents = [_nested(text_field, text) for text in _TEXTS]
+    documents = [_nested(field, value) for value in _values(scheme)]
     documents[0] = {**documents[0], prefix: {"fingerprint": "0" * 16}}
     return [{"_source": document} for document in documents]
 
 
-def _nested(path: str, text: str) -> dict[str, Any]:
+def _values(scheme: Scheme) -> tuple[Any, ...]:
+    """Return the texts or the features that probe a scheme."""
+    if scheme.name != "weighted":
+        return _TEXTS
+    return _FEATURES if scheme.parameters["levels"] else (*_FEATURES, _UNEVEN)
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
     *above, last = path.split(".")
-    document: dict[str, Any] = {last: text}
+    document: dict[str, Any] = {last: value}
     for name in reversed(above):
         document = {name: document}
     return document
@@ -68,7 +82,7 @@ def _nested(path: str, text: str) -> dict[str, Any]:
 
 def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[Difference]:
     """
-    Return the texts for which a server answered another fingerprint than Python computes by *scheme*.
+    Return the probes for which a server answered another fingerprint than Python computes by *scheme*.
 
     Args:
         answers:
@@ -78,7 +92,12 @@ def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, pr
         prefix:
             Name of the object that holds the fields.
     """
-    expected = [None if each is None else to_hex(each) for each in fingerprints(_TEXTS, scheme=scheme)]
+    values = _values(scheme)
+    if scheme.name == "weighted":
+        computed = [fingerprint_features(each, scheme=scheme) for each in values]
+    else:
+        computed = fingerprints(values, scheme=scheme)
+    expected = [None if each is None else to_hex(each) for each in computed]
     found = [((each.get("doc") or {}).get("_source") or {}).get(prefix) or {} for each in answers]
-    compared = zip(_TEXTS, expected, (each.get("fingerprint") for each in found), strict=True)
-    return [Difference(text, wanted, given) for text, wanted, given in compared if wanted != given]
+    compared = zip(values, expected, (each.get("fingerprint") for each in found), strict=True)
+    return [Difference(given, wanted, made) for given, wanted, made in compared if wanted != made]

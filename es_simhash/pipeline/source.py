@@ -10,10 +10,11 @@ import re
 from functools import cache
 from importlib import resources
 from string import Template
+from typing import Any
 
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.scripts import KANA, LOGOGRAPHS, Ranges
-from es_simhash.pipeline.xxh3 import hash_function
+from es_simhash.pipeline.xxh3 import constants, hash_function
 
 __all__ = ["LONGEST", "script_source"]
 
@@ -39,15 +40,35 @@ def script_source(scheme: Scheme) -> str:
 
     Args:
         scheme:
-            ``shingles-1`` or ``shingles-2``, with XXH3.
+            ``shingles`` or ``weighted``, with XXH3.
     """
+    parts, filled = _of_features(scheme) if scheme.name == "weighted" else _of_texts(scheme)
+    every = [_read("sums"), *parts, *map(_read, ("document", "lookup", "main"))]
+    return Template("\n".join(every)).substitute(filled, longest=LONGEST)
+
+
+def _of_features(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
+    """Return the part of the script that reads features, and what is to be filled in."""
+    levels = scheme.parameters["levels"]
+    filled = {
+        **constants(scheme.parameters["seed"]),
+        "is_usable": f"weight >= 0.0 && weight < {2.0**42}"
+        if levels is None
+        else f"weight >= 1.0 && weight <= {levels}.0 && weight == Math.rint(weight)",
+        "nothing": "there are no features",
+        "empty": "no feature has a weight",
+    }
+    return [_read("xxh3"), _read("features")], filled
+
+
+def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
+    """Return the part of the script that reads texts, and what is to be filled in."""
     size, seed = scheme.parameters["size"], scheme.parameters["seed"]
     early = [each for each in LOGOGRAPHS if each[0] < _FIRST_KANA]
     filled = {
         "size": size,
         "step": _STEP,
         "line_feed": "\n",
-        "longest": LONGEST,
         "worth": 3 * size,
         "weight": _WEIGHTS[scheme.parameters["weighting"]],
         "early_logographs": _is_within(early),
@@ -56,15 +77,15 @@ def script_source(scheme: Scheme) -> str:
         "short": "\n".join(
             f"  if (size == {short}) {{ count_hash(keys, counts, hash{short}(codes, 0)); }}" for short in range(1, size)
         ),
+        "nothing": "there is no text",
+        "empty": "the text has no word characters",
     }
     if scheme.version == 1:
         hashes = [hash_function(f"hash{each}", each, seed, counts=False) for each in range(1, size + 1)]
     else:
         hashes = [hash_function("hash", size, seed, counts=True)]
-    before = ["characters", "counts"]
-    after = [f"shingles-{scheme.version}", "fingerprint", "document", "lookup", "main"]
-    parts = [*map(_read, before), *hashes, *map(_read, after)]
-    return Template("\n".join(parts)).substitute(filled)
+    parts = [_read("characters"), _read("counts"), *hashes, _read(f"shingles-{scheme.version}"), _read("fingerprint")]
+    return parts, filled
 
 
 def _is_within(ranges: Ranges | list[tuple[int, int]]) -> str:

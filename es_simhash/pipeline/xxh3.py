@@ -1,15 +1,24 @@
 """
-XXH3 in Painless: the function that hashes a run of code points, written out for one length and seed.
+XXH3 in Painless: the function that hashes a run of code points, written out for one length and seed; its constants.
 
-Painless has no multiplication to 128 bits, so ``multiply_fold`` of ``painless/shingles.painless`` goes through halves.
-``hashing.shingle_runs`` has the same formulas in arrays, and their source.
+Painless has no multiplication to 128 bits, so ``multiply_fold`` of ``painless/sums.painless`` goes through halves.
+``hashing.shingle_runs`` has the same formulas in arrays, and their source. ``painless/xxh3.painless`` hashes texts.
 """
 
 from __future__ import annotations
 
-from es_simhash.hashing.xxh3 import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, short_flip
+from es_simhash.hashing.xxh3 import (
+    LANES,
+    MIX_PRIME_1,
+    MIX_PRIME_2,
+    PRIME_1,
+    SECRET,
+    XXH64_PRIMES,
+    long_secret,
+    short_flip,
+)
 
-__all__ = ["hash_function", "literal"]
+__all__ = ["constants", "hash_function", "literal"]
 
 _WORD = 1 << 64
 
@@ -26,6 +35,25 @@ def literal(value: int) -> str:
     if value == 1 << 63:
         return "Long.MIN_VALUE"
     return f"({value - _WORD}L)" if value >> 63 else f"{value}L"
+
+
+def constants(seed: int) -> dict[str, str]:
+    """
+    Return what ``painless/xxh3.painless`` and ``painless/features.painless`` have to know of XXH3 with *seed*.
+    """
+    lists = {"secret": SECRET, "long_secret": long_secret(seed), "sums": LANES}
+    words = {
+        "seed": seed,
+        "short_flip": short_flip(seed),
+        "mix_prime_1": MIX_PRIME_1,
+        "mix_prime_2": MIX_PRIME_2,
+        "prime_1": PRIME_1,
+        "prime_2": XXH64_PRIMES[1],
+        "prime_3": XXH64_PRIMES[2],
+        "short_prime_1": LANES[-1],
+    }
+    filled = {name: literal(word) for name, word in words.items()}
+    return filled | {name: ", ".join(map(literal, each)) for name, each in lists.items()}
 
 
 def hash_function(name: str, size: int, seed: int, *, counts: bool) -> str:

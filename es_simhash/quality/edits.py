@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-__all__ = ["EDITS", "Edit", "conversion_is_available"]
+__all__ = ["EDITS", "NOISE", "Edit", "conversion_is_available"]
 
 Edit = Callable[[str, Random], str | None]
 
@@ -107,6 +107,17 @@ def traditional_and_simplified(text: str, chance: Random) -> str | None:
     return None
 
 
+def wrong_letters(text: str, chance: Random) -> str | None:
+    """Put other letters of the text in place of one in 50, and of one at least, as a scanner misreads them."""
+    letters = list(text)
+    places = [at for at, letter in enumerate(letters) if letter.isalnum()]
+    if len(text) < _SHORTEST or len(set(letters)) < 2 or not places:
+        return None
+    for at in chance.sample(places, -(-len(places) // 50)):
+        letters[at] = letters[chance.choice(places)]
+    return "".join(letters)
+
+
 def conversion_is_available() -> bool:
     """
     Return whether traditional and simplified Chinese can be converted here (extra ``preprocess``).
@@ -136,3 +147,8 @@ EDITS: dict[str, Edit] = {
     "traditional and simplified": traditional_and_simplified,
 }
 """The edits by the name of their kind."""
+
+NOISE: dict[str, Edit] = {"wrong letters": wrong_letters}
+"""
+Errors that only some collections have. They are measured by themselves, so that they decide no recommendation.
+"""

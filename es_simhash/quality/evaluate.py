@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.index.grouping.all_pairs import near_pairs
+from es_simhash.index.measures.compare_pairs import compare_pairs
+from es_simhash.index.measures.measure import Measure, TextMeasure, Unit
 from es_simhash.index.plan import check_max_distance
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.rescore import NearDups
-from es_simhash.index.similarity import check_bound, compare_pairs
+from es_simhash.index.similarity import check_bound
 from es_simhash.quality.truth import Truth
 from es_simhash.tables.curve import draw_shares
 from es_simhash.tables.markup import Html
@@ -105,12 +108,14 @@ class Report(Tabular):
             Positions of the documents of each pair reported; left is the smaller.
         distance:
             Their distances in bits.
-        jaccard, containment:
-            Their similarity as verification computes it.
+        scores, containment:
+            Their similarity as verification computes it, and their containment, NaN where edits are counted.
         known:
             Their known similarity; 0 for pairs that are not listed.
         fingerprinted:
             Which documents have a fingerprint.
+        text_measure:
+            What the similarity is.
     """
 
     truth: Truth
@@ -121,10 +126,11 @@ class Report(Tabular):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     distance: NDArray[np.uint8]
-    jaccard: NDArray[np.float64]
+    scores: NDArray[np.float64]
     containment: NDArray[np.float64]
     known: NDArray[np.float64]
     fingerprinted: NDArray[np.bool_]
+    text_measure: TextMeasure
 
     def measure(self, max_distance: int | None = None, *, verified: bool = False) -> Evaluation:
         """
@@ -139,7 +145,7 @@ class Report(Tabular):
 
     def _measure(self, reported: NDArray[np.bool_], positives: NDArray[np.bool_], *, verified: bool) -> Evaluation:
         if verified:
-            reported = reported & (self.jaccard >= self.similarity)
+            reported = reported & (self.scores >= self.similarity)
         known = self.known[reported]
         return Evaluation(
             int(positives.sum()),
@@ -190,20 +196,20 @@ class Report(Tabular):
             self.left.tolist(),
             self.right.tolist(),
             self.distance.tolist(),
-            self.jaccard.tolist(),
+            self.scores.tolist(),
             self.containment.tolist(),
             self.known.tolist(),
             strict=True,
         ):
-            left, right, distance, jaccard, containment, known = row
+            left, right, distance, score, containment, known = row
             yield {
                 "id1": ids[left],
                 "id2": ids[right],
                 "distance": distance,
-                "similarity": round(jaccard, 4),
-                "containment": round(containment, 4),
+                "similarity": round(score, 4),
+                "containment": None if isnan(containment) else round(containment, 4),
                 "known": round(known, 4),
-                "verified": jaccard >= self.similarity,
+                "verified": score >= self.similarity,
             }
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,6 +220,7 @@ class Report(Tabular):
             "scheme": str(self.scheme),
             "max_distance": self.max_distance,
             "similarity": self.similarity,
+            **self.text_measure.to_dict(),
             "positive": self.positive,
             "documents": len(self.truth.ids),
             "without_fingerprint": int((~self.fingerprinted).sum()),
@@ -253,6 +260,8 @@ def evaluate(
     scheme: str | Scheme | None = None,
     max_distance: int | None = None,
     similarity: float | None = None,
+    measure: Measure | None = None,
+    unit: Unit | None = None,
     positive: float = 0.8,
     search: Search | None = None,
 ) -> Report:
@@ -272,6 +281,10 @@ def evaluate(
             Largest distance reported, in bits, inclusive.
         similarity:
             Verification's bound, 0 to 1; by default the preset's.
+        measure:
+            What the similarity is, as :class:`~es_simhash.Verification` takes it; by default the preset's.
+        unit:
+            Of what it is; by default the preset's.
         positive:
             Known similarity from which a pair counts, 0 to 1.
         search:
@@ -295,6 +308,7 @@ def evaluate(
     used = get_scheme(scheme or (chosen.scheme if preset is not None else DEFAULT_SCHEME))
     distance = chosen.max_distance if max_distance is None else check_max_distance(max_distance)
     bound = chosen.similarity if similarity is None else check_bound(similarity, name="similarity")
+    by = TextMeasure(measure or chosen.measure, unit or chosen.unit)
     check_bound(positive, name="positive")
     if search is None:
         values, known = fingerprint_array(truth.texts, scheme=used)
@@ -304,7 +318,7 @@ def evaluate(
         used = next((each.scheme for each in answers if isinstance(each, NearDups) and each.scheme), used)
         left, right, inside = _read_answers(truth, answers)
         known = fingerprint_array(truth.texts, scheme=used)[1]
-    jaccard, containment = compare_pairs(truth.texts, left, right)
+    scores, containment = compare_pairs(truth.texts, left, right, measure=by)
     return Report(
         truth,
         used,
@@ -314,10 +328,11 @@ def evaluate(
         left,
         right,
         inside,
-        jaccard,
+        scores,
         containment,
         _known(truth, left, right),
         known,
+        by,
     )
 
 

@@ -20,8 +20,11 @@ from es_simhash.hashing import (
     to_hex,
 )
 from es_simhash.hashing.listing import list_features
-from es_simhash.index.presets import PRESETS
-from es_simhash.index.similarity import Similarity, compare_texts
+from es_simhash.index.measures.measure import WORD_SHINGLES, compare_texts
+from es_simhash.index.measures.verification import measure_of
+from es_simhash.index.presets import PRESETS, Preset
+from es_simhash.index.similarity import Similarity
+from es_simhash.quality.real_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
 from es_simhash.quality.worddiff import WordDiff, word_diff
 from es_simhash.tables.markup import Html, element, user_text
 from es_simhash.tables.notebook import Sheet
@@ -64,6 +67,8 @@ class Explanation(Tabular):
             The fingerprints; ``None`` for a text without features.
         similarity:
             Shingle Jaccard similarity and containment of the texts.
+        letters:
+            Edit similarity of their letters.
         features:
             Features of either text; those that count most first. Empty where a text is too long to list them.
         is_cut:
@@ -76,6 +81,7 @@ class Explanation(Tabular):
     first: int | None
     second: int | None
     similarity: Similarity
+    letters: float
     features: tuple[Feature, ...]
     is_cut: bool
     diff: WordDiff
@@ -126,8 +132,16 @@ class Explanation(Tabular):
         return tuple(
             preset.name
             for preset in PRESETS.values()
-            if distance is not None and distance <= preset.max_distance and self.similarity.jaccard >= preset.similarity
+            if distance is not None and distance <= preset.max_distance and self._score(preset) >= preset.similarity
         )
+
+    def _score(self, preset: Preset) -> float:
+        return self.similarity.jaccard if measure_of(preset) == WORD_SHINGLES else self.letters
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the words differ and the letters hardly do: errors or other numbers, not another text."""
+        return self.similarity.jaccard < DUPLICATE and self.letters >= SAME_LETTERS
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each feature: its name, and its weight in both texts."""
@@ -135,7 +149,8 @@ class Explanation(Tabular):
 
     def _title(self) -> str:
         distance = "no distance" if self.distance is None else f"distance {self.distance} bits"
-        return f"{distance}; {self.similarity.jaccard:.1%} of the shingles are the same"
+        letters = f", {self.letters:.1%} of the letters" if self.is_noise else ""
+        return f"{distance}; {self.similarity.jaccard:.1%} of the shingles{letters} are the same"
 
     def _sheets(self) -> Sequence[Sheet | Html]:
         marks = {"removed": "del", "added": "ins"}
@@ -161,6 +176,8 @@ class Explanation(Tabular):
             "cosine": None if self.cosine is None else round(self.cosine, 4),
             "jaccard": round(self.similarity.jaccard, 4),
             "containment": round(self.similarity.containment, 4),
+            "letters": round(self.letters, 4),
+            "is_noise": self.is_noise,
             "presets": list(self.presets),
             "features": {
                 "shared_count": len(self.shared),
@@ -225,6 +242,7 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         values[0],
         values[1],
         compare_texts(first, second),
+        LETTER_EDITS.compare(*LETTER_EDITS.prepare([first, second])).similarity,
         features,
         is_cut,
         word_diff(first, second, max_changes=max_changes),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.index.presets import PRESETS, Preset
-from es_simhash.quality.tuning import RealPairs
+from es_simhash.quality.real_pairs import RealPairs
 
 __all__ = ["Estimate", "PresetSample", "sample_presets"]
 
@@ -98,7 +98,7 @@ def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[Pr
 
 def _measure(preset: Preset, pairs: RealPairs, sampled: int, drawn: NDArray[np.int64]) -> PresetSample:
     near = pairs.distance <= preset.max_distance
-    right = near & (pairs.similarity >= preset.similarity)
+    right = near & (pairs.scores(preset) >= preset.similarity)
     near_each = np.bincount(pairs.sampled[near], pairs.weight[near], sampled)
     right_each = np.bincount(pairs.sampled[right], pairs.weight[right], sampled)
     gone = 1 - 1 / (1 + right_each)

@@ -6,8 +6,12 @@ Values only. ``sizing`` works them out, and ``flows.upkeep.size`` reads the real
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
 __all__ = ["Advice", "Figure", "IndexSize", "Size"]
 
@@ -101,7 +105,7 @@ class IndexSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Size(Tabular):
     """
     What an index takes, as far as is known.
 
@@ -142,5 +146,16 @@ class Size:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; each figure says whether it is beyond what was measured."""
-        figures = [asdict(each) | {"is_beyond": each.is_beyond(self.documents)} for each in self.figures]
-        return asdict(self) | {"plans": list(self.plans), "figures": figures, "advice": list(map(asdict, self.advice))}
+        advice = list(map(asdict, self.advice))
+        return asdict(self) | {"plans": list(self.plans), "figures": self.to_dicts(), "advice": advice}
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each figure; each says whether it is beyond what was measured."""
+        return [asdict(each) | {"is_beyond": each.is_beyond(self.documents)} for each in self.figures]
+
+    def _title(self) -> str:
+        return f"{self.documents:,} documents in {self.shards} shards, lookups up to {self.max_distance} bits"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        measured = [] if self.measured is None else [Sheet("Measured", [asdict(self.measured)])]
+        return [Sheet("Figures", self.to_dicts()), Sheet("Advice", [asdict(each) for each in self.advice]), *measured]

@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
-from es_simhash.index.presets import PRESETS
-from es_simhash.index.similarity import compare_pairs
-from es_simhash.quality.edits import EDITS
+from es_simhash.index.measures.compare_pairs import compare_pairs
+from es_simhash.index.measures.measure import WORD_SHINGLES
+from es_simhash.index.measures.verification import measure_of
+from es_simhash.index.presets import PRESETS, Preset
+from es_simhash.quality.edits import EDITS, Edit
+from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.curve import draw_shares
 from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet
@@ -31,52 +34,20 @@ __all__ = [
     "DISTANCES",
     "Edited",
     "PresetFigures",
-    "RealPairs",
     "SchemeFigures",
     "Tuning",
     "inject",
     "measure_preset",
     "measure_scheme",
+    "note_noise",
     "recommend",
 ]
 
-DISTANCES = (0, 3, 5, 8, 10, 12)
+DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, that figures are given for."""
 
 _RELATED = 0.5
 """Two sampled texts at least this similar are related; others count as unrelated."""
-
-DUPLICATE = 0.8
-"""A pair of documents whose texts are at least this similar is right: as verification judges by default."""
-
-
-@dataclass(frozen=True, slots=True)
-class RealPairs:
-    """
-    Pairs of documents that an index really has, each of a sampled document and one near it.
-
-    Attributes:
-        distance:
-            Distance of each pair in bits.
-        similarity:
-            Shingle Jaccard similarity of its texts.
-        weight:
-            For how many pairs it stands: more than 1 where only some of the documents near one were compared.
-        sampled:
-            Position of the sampled document of each pair.
-    """
-
-    distance: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    sampled: NDArray[np.int64]
-
-    def within(self, max_distance: int) -> tuple[float | None, int]:
-        """Return which share of the pairs within *max_distance* is right, and how many were compared."""
-        near = self.distance <= max_distance
-        whole = float(self.weight[near].sum())
-        right = float(self.weight[near & (self.similarity >= DUPLICATE)].sum())
-        return (right / whole if whole else None), int(near.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +75,14 @@ class Edited:
     similarity: NDArray[np.float64]
 
 
-def inject(texts: Sequence[str], *, seed: int = 0) -> Edited:
+def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = EDITS) -> Edited:
     """
-    Return *texts* with one edited copy of each kind that applies; the same for the same seed.
+    Return *texts* with one edited copy of each kind of *edits* that applies; the same for the same seed.
     """
     chance = Random(seed)
     copies, origins, kinds = [], [], []
     for place, text in enumerate(texts):
-        for kind, edit in EDITS.items():
+        for kind, edit in edits.items():
             changed = edit(text, chance)
             if changed is not None and changed != text:
                 copies.append(changed)
@@ -168,6 +139,8 @@ class PresetFigures:
             Its distance in bits and its bound.
         recall:
             Share of the edited copies that it reports.
+        noise_recall:
+            Share that it reports of copies in which 2 % of the letters are wrong.
         recall_above_bound:
             The same among the copies whose similarity is at or above the bound: what the distance alone costs.
         unrelated:
@@ -182,6 +155,7 @@ class PresetFigures:
     recall: float | None
     recall_above_bound: float | None
     unrelated: float
+    noise_recall: float | None = None
     candidates: float | None = None
     milliseconds: float | None = None
 
@@ -295,29 +269,72 @@ def measure_scheme(
     return figures
 
 
-def measure_preset(edited: Edited, name: str, scheme: Scheme, *, documents: int) -> PresetFigures:
+def measure_preset(edited: Edited, noisy: Edited, name: str, scheme: Scheme, *, documents: int) -> PresetFigures:
     """
     Return what the preset *name* reports with fingerprints of *scheme*.
+
+    Args:
+        edited:
+            The sample with edited copies.
+        noisy:
+            The same with copies that have wrong letters.
+        name:
+            The preset.
+        scheme:
+            A scheme that takes text.
+        documents:
+            Documents in the whole index.
     """
     preset = PRESETS[name]
-    distance, unrelated, _ = _measure(edited, scheme, documents)
-    near = distance <= preset.max_distance
-    similar = edited.similarity >= preset.similarity
+    near, similar = _report(edited, preset, scheme)
     recall = float((near & similar).mean()) if near.size else None
     above = float(near[similar].mean()) if similar.any() else None
     at = preset.max_distance
-    return PresetFigures(name, at, preset.similarity, recall, above, unrelated[at])
+    _, unrelated, _ = _measure(edited, scheme, documents)
+    near_noise, similar_noise = _report(noisy, preset, scheme)
+    noise_recall = float((near_noise & similar_noise).mean()) if near_noise.size else None
+    return PresetFigures(name, at, preset.similarity, recall, above, unrelated[at], noise_recall)
+
+
+def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which copies are within the distance of *preset*, and which are similar enough."""
+    measure = measure_of(preset)
+    near = _distances(edited, scheme) <= preset.max_distance
+    if measure == WORD_SHINGLES:
+        return near, edited.similarity >= preset.similarity
+    both = [*edited.originals, *edited.copies]
+    places = np.arange(len(edited.originals), len(both))
+    scores, _ = compare_pairs(both, edited.origins, places, measure=measure, bound=preset.similarity)
+    return near, scores >= preset.similarity
 
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
     """
     Return the strictest preset whose recall is at most 0.02 below the best recall.
+
+    Presets that compare letters are left to the reader: nobody can tell from a sample whether other letters are errors
+    or other numbers.
     """
-    known = [each for each in figures if each.recall is not None]
+    known = [each for each in figures if each.recall is not None and measure_of(PRESETS[each.preset]) == WORD_SHINGLES]
     if not known:
         return None
     best = max(each.recall or 0.0 for each in known)
     return next(each.preset for each in known if (each.recall or 0.0) >= best - 0.02)
+
+
+def note_noise(pairs: RealPairs) -> list[str]:
+    """
+    Return what to know about texts that are the same by their letters and not by their words; empty without any.
+    """
+    same, by_letters = pairs.count_by_letters()
+    if not by_letters:
+        return []
+    said = (
+        f"of {same:,} compared pairs of documents with the same text, {by_letters:,} have the same letters to "
+        f"{SAME_LETTERS:.0%} but not the same words: wrong letters, as in scans, or forms with other numbers; look at "
+        "some (explain), and if they are errors use the preset noisy"
+    )
+    return [said]
 
 
 def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np.int64], dict[int, float], RealPairs]:
@@ -327,22 +344,34 @@ def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np
 
     Unrelated are pairs of sampled texts below a similarity of one half.
     """
-    values, known = fingerprint_array([*edited.originals, *edited.copies], scheme=scheme)
+    distance = _distances(edited, scheme)
+    values, known = fingerprint_array(edited.originals, scheme=scheme)
     count = len(edited.originals)
-    distance = distances_between(values[edited.origins], values[count:]).astype(np.int64)
-    distance[~(known[edited.origins] & known[count:])] = 65
-    places = np.flatnonzero(known[:count])
+    places = np.flatnonzero(known)
     distances: list[NDArray[Any]] = [np.empty(0, np.int64)]
     lefts: list[NDArray[Any]] = [np.empty(0, np.int64)]
     similarities: list[NDArray[Any]] = [np.empty(0, np.float64)]
+    letters: list[NDArray[Any]] = [np.empty(0, np.float64)]
     for pairs in near_pairs(values[places], max(DISTANCES)):
         jaccard, _ = compare_pairs(edited.originals, places[pairs.left], places[pairs.right])
         distances.append(pairs.distance.astype(np.int64))
         lefts.append(places[pairs.left])
         similarities.append(jaccard)
+        sides = places[pairs.left], places[pairs.right]
+        letters.append(compare_pairs(edited.originals, *sides, measure=LETTER_EDITS, bound=SAME_LETTERS)[0])
     apart, similarity = np.concatenate(distances), np.concatenate(similarities)
     counts = np.bincount(apart[similarity < _RELATED], minlength=max(DISTANCES) + 1)
     # Each pair of the sample counts for two lookups; each lookup compares with count - 1 others.
     share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
     unrelated = {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
-    return distance, unrelated, RealPairs(apart, similarity, np.ones(apart.size), np.concatenate(lefts))
+    weights, sampled = np.ones(apart.size), np.concatenate(lefts)
+    return distance, unrelated, RealPairs(apart, similarity, weights, sampled, np.concatenate(letters))
+
+
+def _distances(edited: Edited, scheme: Scheme) -> NDArray[np.int64]:
+    """Return the distance of each copy to its original; 65 where either has no fingerprint."""
+    values, known = fingerprint_array([*edited.originals, *edited.copies], scheme=scheme)
+    count = len(edited.originals)
+    distance = distances_between(values[edited.origins], values[count:]).astype(np.int64)
+    distance[~(known[edited.origins] & known[count:])] = 65
+    return distance

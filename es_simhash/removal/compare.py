@@ -13,7 +13,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.documents import read_text, read_values
 from es_simhash.index.keys import Key
-from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ Candidate: TypeAlias = "tuple[Row, Row, int]"
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A document as it is now: what the plan notes of it, and its text as shingles."""
+    """A document as it is now: what the plan notes of it, and its text, prepared."""
 
     planned: PlannedDocument
-    shingles: Shingles | None
+    prepared: Shingles | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Comparer:
             Further fields to note in the plan.
         max_field_chars:
             Characters of a value after which it is cut in the plan.
+        measure:
+            What the similarity is.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -66,6 +68,7 @@ class Comparer:
     bound: float | None
     shown: Sequence[str] = ()
     max_field_chars: int = 10_000
+    measure: TextMeasure = WORD_SHINGLES
 
     @property
     def source_fields(self) -> list[str]:
@@ -94,9 +97,9 @@ class Comparer:
             return canonical
         if self.bound is None:
             return PlannedRemoval(document.planned, canonical.planned, distance, None, "distance")
-        if document.shingles is None or canonical.shingles is None:
+        if document.prepared is None or canonical.prepared is None:
             return "unreadable"
-        similarity = compare_shingles(document.shingles, canonical.shingles).jaccard
+        similarity = self.measure.compare(document.prepared, canonical.prepared, bound=self.bound).similarity
         if similarity < self.bound:
             return "not_similar"
         return PlannedRemoval(document.planned, canonical.planned, distance, similarity)
@@ -114,14 +117,14 @@ class Comparer:
             return "unreadable"
         if text is None and fields:
             return "unreadable"
-        shingles = None
+        prepared = None
         if self.bound is not None:
-            shingles = None if text is None else shingle_set(text)
+            prepared = None if text is None else self.measure.prepare([text])[0]
         elif (left_out := self._judge_fingerprint(row, source, text)) is not None:
             return left_out
         values, cut = self._values(source, fields)
         planned = PlannedDocument(row.id, row.index, row.routing, item["_seq_no"], item["_primary_term"], values, cut)
-        return _Read(planned, shingles)
+        return _Read(planned, prepared)
 
     def _judge_fingerprint(self, row: Row, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
         """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""

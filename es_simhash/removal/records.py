@@ -120,7 +120,7 @@ class PlannedRemoval:
         distance:
             Their distance in bits.
         similarity:
-            Shingle Jaccard similarity of their texts, 0 to 1; ``None`` in a plan by distance alone.
+            Similarity of their texts by the measure of the grouping, 0 to 1; ``None`` in a plan by distance alone.
         reason:
             What the decision rests on: ``"similarity"`` of the texts, or ``"distance"`` alone.
         protected:

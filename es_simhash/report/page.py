@@ -224,9 +224,18 @@ def _measured(report: IndexReport, say: Speech) -> Html:
     return _section("measured", say("measured"), element("table", element("tbody", *rows), class_="said"))
 
 
+def _texts(similarity: float | Mapping[str, Any] | None, say: Speech) -> str:
+    """Return what a grouping asks of texts, as ``_meta`` records it."""
+    if similarity is None:
+        return say("rule_no_texts")
+    if isinstance(similarity, Mapping):
+        by = f"{similarity['measure']}, {similarity['unit']}"
+        return say("rule_texts_by", share=say.percent(similarity["at_least"], 0), by=by)
+    return say("rule_texts", share=say.percent(similarity, 0))
+
+
 def _grouping(grouping: Mapping[str, Any], say: Speech) -> str:
-    similarity = grouping.get("similarity")
-    texts = say("rule_no_texts") if similarity is None else say("rule_texts", share=say.percent(similarity, 0))
+    texts = _texts(grouping.get("similarity"), say)
     order = grouping.get("canonical") or []
     names = [order] if isinstance(order, str) else list(map(str, order))
     parts = [say("rule", rule=grouping.get("rule"), bits=grouping.get("max_distance")), texts]

@@ -103,7 +103,11 @@ def _describe_grouping(grouping: Mapping[str, Any]) -> str:
     similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
     order = grouping.get("canonical")
     parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
-    texts = f"at least {similarity * 100:g} % similar" if isinstance(similarity, (int, float)) else "not compared"
+    by = ""
+    if isinstance(similarity, Mapping):
+        by = f" ({similarity.get('measure')} of {similarity.get('unit')})"
+        similarity = similarity.get("at_least")
+    texts = f"at least {similarity * 100:g} % similar{by}" if isinstance(similarity, (int, float)) else "not compared"
     parts.append(f"texts {texts}")
     if order:
         parts.append(f"stays: {', then '.join(map(str, order)) if isinstance(order, list) else order}")

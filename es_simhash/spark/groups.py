@@ -15,11 +15,10 @@ from es_simhash.arguments import FilePath, check_choice, check_count, check_name
 from es_simhash.errors import InvalidInputError
 from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.plan import check_max_distance
-from es_simhash.index.similarity import check_bound
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text, documents_of
 from es_simhash.spark.pairs import distance_of, pairs_of_values
 from es_simhash.spark.rounds import Rounds
-from es_simhash.spark.texts import shingles_of, similar_texts
+from es_simhash.spark.texts import check_verify, shingles_of, similar_texts
 
 __all__ = ["groups"]
 
@@ -78,7 +77,7 @@ def groups(
     """
     check_max_distance(max_distance)
     check_choice("rule", rule, ("star", "connected"))
-    similarity = None if verify is None else check_bound(verify)
+    similarity = None if verify is None else check_verify(verify)
     if (text is None) != (similarity is None):
         raise InvalidInputError("verify and text belong together: give both, or none to group by distance alone")
     keeper = Keeper(checkpoints)

@@ -19,13 +19,13 @@ from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.grouping.rule import Grouping, Rule
-from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.index.similarity import DEFAULT_SIMILARITY
 from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
 from es_simhash.removal.plan_file import PlanWriter
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text
 from es_simhash.spark.groups import groups
-from es_simhash.spark.texts import jaccard_of, shingles_of
+from es_simhash.spark.texts import check_verify, jaccard_of, shingles_of
 
 __all__ = ["dedupe"]
 
@@ -90,7 +90,7 @@ def dedupe(
     """
     check_output("path", path)
     Fields(prefix)
-    bound, share = check_bound(verify), check_max_share(max_share)
+    bound, share = check_verify(verify), check_max_share(max_share)
     for name in (*_VERSION, "fingerprint"):
         check_column(check_frame(df), "df", name)
     check_text(df, "text", text)

@@ -7,17 +7,20 @@ The similarity is that of ``index.similarity``; what follows from it is decided 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as sql
 from pyspark.sql.functions import arrow_udf
 
-from es_simhash.index.similarity import compare_shingles, shingle_sets
+from es_simhash.errors import InvalidInputError
+from es_simhash.index.measures.verification import Verification
+from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
 from es_simhash.spark.fingerprints import read_strings
 from es_simhash.spark.frames import Keeper
 
-__all__ = ["jaccard_of", "shingles_of", "similar_texts"]
+__all__ = ["check_verify", "jaccard_of", "shingles_of", "similar_texts"]
 
 
 def shingles_of(text: Column) -> Column:
@@ -30,6 +33,22 @@ def _shingles(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         texts = read_strings(batch)
         found = iter(shingle_sets([each for each in texts if each is not None]))
         yield pa.array([None if each is None else next(found).tobytes() for each in texts], pa.binary())
+
+
+def check_verify(verify: Any) -> float:
+    """
+    Return *verify*, the smallest similarity of texts, as a float.
+
+    Raises:
+        TypeError: If it is not a number.
+        InvalidInputError: If it is not between 0 and 1, or names another measure: here texts are compared by their
+            shingles of words.
+    """
+    if isinstance(verify, Verification):
+        raise InvalidInputError(
+            f"Spark compares texts by the jaccard of words, not by the {verify.text_measure}: give verify as a number"
+        )
+    return check_bound(verify)
 
 
 def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:

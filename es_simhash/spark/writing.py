@@ -28,6 +28,7 @@ from es_simhash.hashing import Scheme, from_hex
 from es_simhash.index.fields import fingerprint_fields, group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
+from es_simhash.index.measures.verification import Verification
 from es_simhash.spark.options import Connection, read_connection, read_json, read_list, refuse_unknown
 
 __all__ = ["make_writer"]
@@ -107,7 +108,8 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
         rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
         max_distance=read_json(options, "max_distance"),
         canonical=read_list(options, "canonical") or "id",
-        verify=False if similarity is None else similarity,
+        # Not the number alone, which would take the measure from what the index records.
+        verify=False if similarity is None else Verification(similarity),
     )
 
 

@@ -1,13 +1,17 @@
 """The examples in docs/pipeline.md: the requests, as any program sends them, find what Python finds."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 
-from es_simhash import SimHashClient, fingerprint, to_hex
+from es_simhash import SimHashClient, fingerprint, fingerprint_fields, to_hex
 from tests.docs.blocks import ROOT
-from tests.server.conftest import get_server, make_client
-from tests.server.support import ONE_SHARD
+from tests.server.conftest import get_server, get_templates, make_client
+from tests.server.support import ONE_SHARD, put
 
 TEXT = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", TEXT, re.DOTALL)
@@ -39,3 +43,24 @@ def test_the_lookup(request):
     answer = server.request(method, search.replace("news", name), ours["lookup"]["body"])
     assert [(hit["_id"], hit["fields"]["distance"]) for hit in answer["hits"]["hits"]] == [("0", [0])]
     assert answer["hits"]["total"] == {"value": 1, "relation": "eq"}
+
+
+def test_the_search_template(request):
+    """The commands, as a shell runs them, find the document of the example."""
+    templates, index = get_templates(request), f"test-{uuid.uuid4().hex}"
+    request.addfinalizer(lambda: templates.remove(index))
+    [text] = {json.loads(body)["docs"][0]["_source"]["body"] for _, path, body in REQUESTS if "_simulate" in path}
+    with make_client(templates) as client:
+        SimHashClient(client).create_index(index, settings=ONE_SHARD)
+    put(templates, index, [{"_id": "near", **fingerprint_fields(fingerprint(text))}])
+    put(templates, index, [{"_id": "far", **fingerprint_fields(0)}])
+    request.addfinalizer(lambda: templates.request("DELETE", f"/_scripts/{index}"))
+    [block] = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+    script = block.replace("simhash-candidates", index).replace("/news/", f"/{index}/")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-ec", script], env={**os.environ, "PATH": path, "URL": templates.url}, capture_output=True, check=True
+    )
+    stored, found = map(json.loads, done.stdout.decode().replace("}{", "}\n{", 1).splitlines())
+    assert stored == {"acknowledged": True}
+    assert [hit["_id"] for hit in found["hits"]["hits"]] == ["near"]

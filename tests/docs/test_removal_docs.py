@@ -1,9 +1,10 @@
 """Every example in docs/removal.md runs, on both products."""
 
-import subprocess
-import sys
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from es_simhash.cli import app
 from tests.docs.blocks import commands, ran
 
 NAME = "docs/removal.md"
@@ -18,9 +19,8 @@ def test_the_examples(server):
         Path("removed.jsonl.gz").unlink()
         printed = []
         for arguments in commands(NAME):
-            command = [sys.executable, "-m", "es_simhash", *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, (arguments, done.stderr)
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, (arguments, done.output)
             printed.append(done.stdout)
         assert len(printed) >= 3
         assert any("1 document" in each for each in printed)

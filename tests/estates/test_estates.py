@@ -30,7 +30,7 @@ SEED = int(os.environ.get("ES_SIMHASH_ESTATES_SEED", "1"))
 EXAMPLES = 4
 STEPS = 25
 # Chunks for each product where no time is given: `make test` shows that the machine runs, `make estates` finds faults.
-CHUNKS = 2
+CHUNKS = 1
 
 SETTINGS = settings(
     max_examples=EXAMPLES,

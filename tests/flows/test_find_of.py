@@ -6,7 +6,8 @@ from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError,
 from es_simhash.flows.context import Context
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import Options
-from es_simhash.flows.lookup.verify import Verification, fetch_text
+from es_simhash.flows.lookup.verify import fetch_text
+from es_simhash.index.measures.verification import Verification
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan_cost import IndexStats
 from tests.flows.by_hand import ServerError, drive

@@ -8,15 +8,25 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.grouping.texts import ShingleStore
+from es_simhash.flows.grouping.texts import TextStore
 from es_simhash.index.grouping import all_pairs, assign, edges
 from es_simhash.index.grouping.groups import Texts
 from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.grouping.table import Table
 from es_simhash.index.grouping.within import Within
+from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
 from tests.property.strategies import related_fingerprints
-from tests.reference import are_neighbours, canonical_order, connected_of, distance, jaccard, star_of
+from tests.reference import (
+    are_neighbours,
+    canonical_order,
+    connected_of,
+    containment,
+    distance,
+    edit_similarity,
+    jaccard,
+    star_of,
+)
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "today"]
 TEXTS = st.one_of(
@@ -29,6 +39,12 @@ ORDERS = st.sampled_from(
 )
 SIMILARITIES = st.sampled_from([None, 0.0, 0.3, 0.8, 1.0])
 
+MEASURED = {
+    WORD_SHINGLES: jaccard,
+    TextMeasure("containment"): containment,
+    TextMeasure("edit", "characters"): edit_similarity,
+}
+"""Each measure as the reference computes it."""
 
 # Of a date, and of a date_nanos, which has parts of a millisecond.
 DATES = [st.integers(-5, 5), st.sampled_from(["0", "0.000001", "2", "2.000001", "2.999999"]).map(Decimal)]
@@ -63,6 +79,7 @@ def groupings(draw):
         draw(SIMILARITIES),
         draw(st.sampled_from([None, "source"])),
         draw(st.sampled_from([None, Within("at", 0), Within("at", 2), Within("at", 10**30)])),
+        draw(st.sampled_from([WORD_SHINGLES, TextMeasure("containment"), TextMeasure("edit", "characters")])),
     )
 
 
@@ -88,7 +105,7 @@ def grouped(items, grouping, *, memory_bytes=1 << 20):
         table.add([hit(document)])
     texts = None
     if grouping.similarity is not None:
-        store, numbers = ShingleStore(memory_bytes=memory_bytes), np.full(len(items), -1, np.int64)
+        store, numbers = TextStore(grouping.measure, memory_bytes=memory_bytes), np.full(len(items), -1, np.int64)
         for place in table.with_candidates().tolist():
             if items[place]["text"] is not None:
                 numbers[place] = store.add(items[place]["text"])
@@ -107,6 +124,7 @@ def oracle(items, grouping):
             items[order[b]],
             max_distance=grouping.max_distance,
             similarity=grouping.similarity,
+            measure=MEASURED[grouping.measure],
             per=grouping.per,
             within=within,
         )
@@ -130,7 +148,9 @@ def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chan
         if grouping.similarity is None:
             assert np.isnan(similarity)
         else:
-            assert similarity == pytest.approx(float(jaccard(items[place]["text"], items[canonical]["text"])))
+            assert similarity == pytest.approx(
+                float(MEASURED[grouping.measure](items[place]["text"], items[canonical]["text"]))
+            )
 
 
 @given(documents(), groupings(), st.sampled_from([0, 3]), st.sampled_from([1, 2]))
@@ -160,7 +180,7 @@ def test_copies_cost_nothing():
     }
     table._reader._names["a"] = 0
     table._parts, table._count = [columns], count
-    store = ShingleStore()
+    store = TextStore()
     texts = Texts(store, np.full(count, store.add("the cat sat on a mat"), np.int64))
     assert len(table.with_candidates()) == count
     groups = table.group(texts)

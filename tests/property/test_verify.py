@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.index.similarity import compare_pairs, compare_texts, shingle_set, shingle_sets
+from es_simhash.index.measures.compare_pairs import compare_pairs
+from es_simhash.index.measures.measure import compare_texts
+from es_simhash.index.similarity import shingle_set, shingle_sets
 from tests import reference
 
 TEXTS = st.one_of(

@@ -8,6 +8,7 @@ it with the sync and with the async clients.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
@@ -23,7 +24,7 @@ from es_simhash.flows.protocol import Wait
 from es_simhash.flows.transfer.retry import Patience
 from es_simhash.servers import embedded_server
 from tests.server.command_line import NEAR, OTHER, TEXT
-from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required
+from tests.server.servers import PRODUCTS, SERVERS, NoServerError, is_required, send
 from tests.server.support import ROUNDS
 from tests.servers.cluster import embedded_cluster
 from tests.servers.security import secured_server
@@ -78,6 +79,17 @@ def pipelines(opensearch):
     return opensearch
 
 
+def get_templates(request):
+    """
+    Return the session's OpenSearch if it has search templates, as embedded ones have; else skip the test.
+    """
+    server = get_server(request, "opensearch")
+    status, _, _ = send(server.url, "POST", "/_render/template", {"source": "{}"})
+    if status != 200:
+        pytest.skip("this OpenSearch lacks the module lang-mustache")
+    return server
+
+
 @pytest.fixture(scope="session", params=["secured"])
 def secured():
     """
@@ -126,6 +138,16 @@ def index(server):
 
 
 @pytest.fixture
+def pipeline_name(opensearch, index):
+    """
+    The name of a pipeline and an index of this test's own.
+    """
+    yield index
+    opensearch.remove(index)
+    opensearch.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+@pytest.fixture
 def runner():
     """
     A private event loop.
@@ -147,6 +169,17 @@ def make_client(server, *, asynchronous=False, **options):
 
         cls = library.AsyncElasticsearch if asynchronous else library.Elasticsearch
     return cls([server.url], **options)
+
+
+@contextlib.contextmanager
+def client_through(server, wire):
+    """
+    Provide a sync client of ours whose requests go through *wire*.
+    """
+    from es_simhash import SimHashClient
+
+    with contextlib.closing(make_client(server, **wire.options(server.product))) as client:
+        yield SimHashClient(client)
 
 
 @pytest.fixture

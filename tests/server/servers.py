@@ -89,8 +89,10 @@ class Server:
         # A data stream answers with the indices behind it, which cannot be deleted one by one.
         for stream in {details["data_stream"] for details in found.values() if "data_stream" in details}:
             self.request("DELETE", f"/_data_stream/{stream}", missing_ok=True)
-        for name in [name for name, details in found.items() if "data_stream" not in details]:
-            self.request("DELETE", f"/{name}", missing_ok=True)
+        names = [name for name, details in found.items() if "data_stream" not in details]
+        for start in range(0, len(names), 50):  # as many as fit into one line of a request
+            some = ",".join(names[start : start + 50])
+            self.request("DELETE", f"/{some}?ignore_unavailable=true")
 
 
 def send(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any, dict[str, str]]:

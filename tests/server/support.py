@@ -144,3 +144,16 @@ def leader_of(cluster):
     rows = Server.of(cluster.nodes[0]).request("GET", "/_cat/nodes?format=json&h=name,master")
     [name] = [row["name"] for row in rows if row["master"] == "*"]
     return next(node for node in cluster.nodes if node.name == name)
+
+
+def simulate(server, pipeline, sources):
+    """Return the documents that *pipeline* makes of *sources*."""
+    answer = server.request(
+        "POST", "/_ingest/pipeline/_simulate", {"pipeline": pipeline, "docs": [{"_source": each} for each in sources]}
+    )
+    return [each["doc"]["_source"] for each in answer["docs"]]
+
+
+def found_in(documents):
+    """Return the fingerprint of each document."""
+    return [(each.get("simhash") or {}).get("fingerprint") for each in documents]

@@ -9,7 +9,7 @@ import pytest
 from es_simhash import SimHashClient, to_hex, with_fingerprints
 from es_simhash.hashing import fingerprint
 from tests.estates.wire import Wire
-from tests.server.conftest import make_client
+from tests.server.conftest import client_through, make_client
 from tests.server.support import read_all, texts
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -131,30 +131,30 @@ def test_a_script_clears_the_fingerprint_it_may_falsify(opensearch, own_index):
     assert opensearch.request("GET", f"/{index}/_doc/1")["_source"] == {"body": OTHER}
 
 
-@pytest.mark.parametrize(
-    "comment",
-    ["", "// int twice(int n) {\n", "/* twice\n */ // n\r\n", "/* int f() { */ "],
-    ids=["none", "line", "both", "code"],
-)
-@pytest.mark.parametrize(
-    ("source", "is_cleared"),
-    [
-        ("int twice(int n /* ) */) { return 2 * n } ctx._source.n = twice(2)", False),
-        ("def twice(def n) // begins\n{ return 2 * n } ctx._source.n = twice(2)", False),
-        ("int[] twice(List n, Map m) { return new int[] {4} } ctx._source.n = twice(null, null)[0]", False),
-        ("for (int n : new int[] {2}) { ctx._source.n = n * 2 }", True),
-        ("String n = '/* no comment'; ctx._source.n = 4 // the end", True),
-    ],
-)
-def test_comments_and_functions_do_not_break_a_script(opensearch, own_index, comment, source, is_cleared):
+COMMENTS = ["", "// int twice(int n) {\n", "/* twice\n */ // n\r\n", "/* int f() { */ "]
+SCRIPTS = {
+    "int twice(int n /* ) */) { return 2 * n } ctx._source.n = twice(2)": False,
+    "def twice(def n) // begins\n{ return 2 * n } ctx._source.n = twice(2)": False,
+    "int[] twice(List n, Map m) { return new int[] {4} } ctx._source.n = twice(null, null)[0]": False,
+    "for (int n : new int[] {2}) { ctx._source.n = n * 2 }": True,
+    "String n = '/* no comment'; ctx._source.n = 4 // the end": True,
+}
+
+
+def test_comments_and_functions_do_not_break_a_script(opensearch, own_index):
     """The fields go first where they can, and a script that defines functions is left as it is."""
     simhash, index = own_index
-    script = {"source": comment + source}
-    [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
-    assert (report.action, report.reason is None) == ("written", False)
-    found = opensearch.request("GET", f"/{index}/_doc/1")["_source"]
-    assert found["n"] == 4
-    assert ("simhash" not in found) is is_cleared
+    sources = [comment + script for comment in COMMENTS for script in SCRIPTS]
+    list(simhash.ingest(index, [{"_id": source, "body": TEXT} for source in sources], on_duplicate=None))
+    updates = [{"_op_type": "update", "_id": each, "script": {"source": each}} for each in sources]
+    reports = list(simhash.ingest(index, updates, on_duplicate=None))
+    assert {(report.action, report.reason is None) for report in reports} == {("written", False)}
+    stored = read_all(opensearch, index)
+    for comment in COMMENTS:
+        for script, is_cleared in SCRIPTS.items():
+            found = stored[comment + script]
+            assert found["n"] == 4
+            assert ("simhash" not in found) is is_cleared, comment + script
 
 
 def test_one_refused_document_does_not_keep_the_others_out(server, index, simhash):
@@ -250,47 +250,36 @@ def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
     assert open_contexts(server, index) == 0
 
 
-@pytest.mark.parametrize(
-    "fault", ["503", "503 after the work", "lost", "503 for items after the work", "429 for items"]
-)
 @pytest.mark.parametrize("on_duplicate", [None, "tag"])
-def test_an_ingest_writes_a_document_without_an_id_once(server, index, fault, on_duplicate):
+def test_an_ingest_writes_a_document_without_an_id_once(server, index, sync_simhash, on_duplicate):
     """Whether its request is sent again by us or by the client; each report names the id that the index has."""
-    wire = Wire(script={("bulk", 0): fault})
-    client = make_client(server, **wire.options(server.product))
-    try:
-        simhash = SimHashClient(client)
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-        documents = [{"body": f"{TEXT} {n}"} for n in range(5)]
-        reports = list(simhash.ingest(index, documents, on_duplicate=on_duplicate))
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    written = {}
+    for fault in ("503", "503 after the work", "lost", "503 for items after the work", "429 for items"):
+        wire = Wire(script={("bulk", 0): fault})
+        documents = [{"body": f"{TEXT} {fault} {n}"} for n in range(5)]
+        with client_through(server, wire) as simhash:
+            reports = list(simhash.ingest(index, documents, on_duplicate=on_duplicate))
         assert wire.log
-        client.indices.refresh(index=index)
-        hits = client.search(index=index, body={"size": 20})["hits"]["hits"]
-        assert {hit["_id"]: hit["_source"]["body"] for hit in hits} == {
-            report.id: document["body"] for report, document in zip(reports, documents, strict=True)
-        }
         assert not [report for report in reports if report.action == "refused"]
-    finally:
-        client.close()
+        written |= {report.id: document["body"] for report, document in zip(reports, documents, strict=True)}
+        assert {id_: source["body"] for id_, source in read_all(server, index).items()} == written, fault
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fault", ["429 for items", "503 for items", "503 for items after the work"])
-def test_an_older_text_never_replaces_a_newer_one(server, index, fault, seed):
+def test_an_older_text_never_replaces_a_newer_one(server, index, sync_simhash, fault):
     """Whichever items are refused for load: documents given later in an ingest win."""
-    wire = Wire(seed=seed, script={("bulk", 0): fault, ("bulk", 1): fault})
-    client = make_client(server, **wire.options(server.product))
-    try:
-        simhash = SimHashClient(client)
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-        documents = [{"_id": str(n % 3), "body": f"{TEXT} {n}"} for n in range(9)]
-        assert all(report.action == "written" for report in simhash.ingest(index, documents, on_duplicate=None))
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    for seed in range(4):
+        wire = Wire(seed=seed, script={("bulk", 0): fault, ("bulk", 1): fault})
+        documents = [{"_id": f"{seed}-{n % 3}", "body": f"{TEXT} {n}"} for n in range(9)]
+        with client_through(server, wire) as simhash:
+            reports = list(simhash.ingest(index, documents, on_duplicate=None))
+        assert {report.action for report in reports} == {"written"}
         for n in range(3):
-            held = client.get(index=index, id=str(n))["_source"]
+            held = server.request("GET", f"/{index}/_doc/{seed}-{n}")["_source"]
             assert held["body"] == f"{TEXT} {n + 6}"
             assert held["simhash"]["fingerprint"] == hex_of(held["body"])
-    finally:
-        client.close()
 
 
 def test_an_ingest_pipeline_that_drops_or_renames(server, index, sync_client):

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, build_component_template, build_index_template
 from tests.estates.wire import Wire
-from tests.server.conftest import make_client
+from tests.server.conftest import client_through, make_client
 from tests.server.support import ONE_SHARD, numbered, put, read_all, texts
 
 ONE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -33,43 +33,37 @@ def test_an_id_that_exists_is_reported(server, index, simhash, on_duplicate):
     assert sorted(after) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("fault", ["503 after the work", "lost", "503 for items after the work", "429 for items"])
 @pytest.mark.parametrize("on_duplicate", [None, "tag"])
 @pytest.mark.parametrize("has_ids", [True, False])
-def test_a_lost_answer(server, index, fault, on_duplicate, has_ids):
+def test_a_lost_answer(server, index, sync_simhash, on_duplicate, has_ids):
     """A document that the server created at the first attempt is reported as written, not as refused by itself."""
-    wire = Wire(script={("bulk", 0): fault})
-    client = make_client(server, **wire.options(server.product))
-    try:
-        simhash = SimHashClient(client)
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-        documents = [{**({"_id": str(n)} if has_ids else {}), "body": f"{ONE} {n}"} for n in range(5)]
-        reports = list(simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate))
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    faults = ("503 after the work", "lost", "503 for items after the work", "429 for items")
+    for number, fault in enumerate(faults):
+        wire = Wire(script={("bulk", 0): fault})
+        documents = [{"_id": f"{fault} {n}", "body": f"{ONE} {fault} {n}"} for n in range(5)]
+        if not has_ids:
+            documents = [{"body": each["body"]} for each in documents]
+        with client_through(server, wire) as simhash:
+            reports = list(simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate))
         assert wire.log
-        assert len(read_all(server, index)) == 5
+        assert len(read_all(server, index)) == 5 * (number + 1), fault
         assert {each.kind for each in reports} == {None}
         # The clients repeat a whole request by themselves: without a moment of grouping nothing tells whose it is.
         is_hidden = fault in ("lost", "503 after the work") and on_duplicate is None and has_ids
-        assert ({each.action for each in reports} == {"unchanged"}) == is_hidden
-    finally:
-        client.close()
+        assert ({each.action for each in reports} == {"unchanged"}) == is_hidden, fault
 
 
 @pytest.mark.parametrize("faults", [{}, {("bulk", 0): "lost"}])
 @pytest.mark.parametrize("batch", [1, 500])
 def test_one_document_twice(server, index, faults, batch):
     """The second is not taken for an attempt of its own whose answer was lost, whatever the size of a batch."""
-    wire = Wire(script=faults)
-    client = make_client(server, **wire.options(server.product))
-    try:
-        simhash = SimHashClient(client)
+    with client_through(server, Wire(script=faults)) as simhash:
         simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         document = {"_id": "a", "body": ONE}
         reports = list(simhash.ingest(index, [document, document], op_type="create", batch=batch))
         assert [each.action for each in reports] == ["written", "unchanged"]
         assert list(read_all(server, index)) == ["a"]
-    finally:
-        client.close()
 
 
 def test_one_document_twice_with_another_routing_value(server, index, simhash):

@@ -219,9 +219,10 @@ def test_filters_of_the_dashboard_reach_every_chart(server, sync_client, grouped
     assert sum(bucket["doc_count"] for bucket in answers["documents over time"]["over_time"]["buckets"]) == 2
 
 
-@pytest.mark.parametrize("count", [0, 1])
-@pytest.mark.parametrize("fields", [{}, FIELDS], ids=["no fields", "fields"])
-@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not mapped"])
+# Any two of the three meet in each way.
+@pytest.mark.parametrize(
+    ("mapped", "fields", "count"), [(True, {}, 0), (True, FIELDS, 1), (False, {}, 1), (False, FIELDS, 0)]
+)
 def test_an_index_without_groups(server, sync_client, index, count, fields, mapped):
     """Nothing, or one document, with our fields or without any mapping of them: every chart draws, and says so."""
     if mapped:
@@ -346,7 +347,7 @@ def test_real_texts(server, sync_client, index):
     if not path.exists():
         pytest.skip(f"{path} is not there")
     with gzip.open(path.with_name("pairs.tsv.gz"), "rt", encoding="utf-8") as lines:
-        wanted = {id_ for line in itertools.islice(lines, 1, 601) for id_ in line.split("\t")[:2]}
+        wanted = {id_ for line in itertools.islice(lines, 1, 121) for id_ in line.split("\t")[:2]}
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         found = [each for each in map(json.loads, lines) if each["id"] in wanted]
     simhash = SimHashClient(sync_client)

@@ -204,38 +204,45 @@ def test_documents_from_an_async_generator(server, index, async_client, runner):
     assert len(read_all(server, index)) == 250
 
 
-@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
-@pytest.mark.parametrize("rule", ["star", "connected"])
-@pytest.mark.parametrize("kind", ["index", "create", "update", "delete", "version"])
-def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client, call, kind, rule, on_duplicate):
-    """The document that a refused write would have changed is still there: nothing is written as if it were not."""
-    mapping = {"properties": {"n": {"type": "integer"}}}
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mapping)
-    old, new = texts(2)
-    first = [{"_id": "a", "_version": 5, "_version_type": "external", "_source": {"body": old}}]
-    options = {"on_duplicate": on_duplicate, "rule": rule, "max_distance": 3, "batch": 50}
-    ingest_in_batches(client, call, index, first, **options)
-    refused = {
+def refused_writes(new):
+    """Return by kind the writes of a document that the server refuses; *new* is its text."""
+    return {
         "index": {"body": new, "n": "many"},
         "create": {"_op_type": "create", "body": new},
         "update": {"_op_type": "update", "doc": {"body": new, "n": "many"}},
         "delete": {"_op_type": "delete", "if_seq_no": 99, "if_primary_term": 1},
         "version": {"_version": 3, "_version_type": "external", "_source": {"body": new}},
-    }[kind]
-    documents = [{"_id": "a", **refused}, *({"_id": each, "body": old} for each in "bc"), {"_id": "d", "body": new}]
-    reports = ingest_in_batches(client, call, index, documents, **options)
+    }
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client, call, rule, on_duplicate):
+    """The document that a refused write would have changed is still there: nothing is written as if it were not."""
+    mapping = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mapping)
+    options = {"on_duplicate": on_duplicate, "rule": rule, "max_distance": 3, "batch": 50}
     again = "tagged" if on_duplicate == "tag" else "skipped"
-    assert [each.action for each in reports] == ["refused", "tagged", again, "written"]
-    assert [each.canonical for each in reports] == [None, "a", "a", "d"]
-    groups = {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
-    assert groups == {"a": "a", "b": "a", "d": "d"} | ({"c": "a"} if on_duplicate == "tag" else {})
+    expected = {}
+    for kind in refused_writes(""):
+        old, new = (" ".join(f"{kind} {n * n} {age}" for n in range(40)) for age in ("old", "new"))
+        a, b, c, d = (f"{kind}-{letter}" for letter in "abcd")
+        first = [{"_id": a, "_version": 5, "_version_type": "external", "_source": {"body": old}}]
+        ingest_in_batches(client, call, index, first, **options)
+        documents = [{"_id": a, **refused_writes(new)[kind]}, {"_id": b, "body": old}, {"_id": c, "body": old}]
+        reports = ingest_in_batches(client, call, index, [*documents, {"_id": d, "body": new}], **options)
+        assert [each.action for each in reports] == ["refused", "tagged", again, "written"], kind
+        assert [each.canonical for each in reports] == [None, a, a, d], kind
+        expected |= {a: a, b: a, d: d} | ({c: a} if on_duplicate == "tag" else {})
+    assert {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()} == expected
     assert simhash.reconcile(index).changed == 0
 
 
-@pytest.mark.parametrize("documents", ["abc", b"abc", {"body": "abc"}, 5, None])
-@pytest.mark.parametrize("max_delay", [None, 0.5])
-def test_documents_that_are_no_iterable_of_documents(index, simhash, documents, max_delay):
+def test_documents_that_are_no_iterable_of_documents(index, simhash):
     """The same error, whether documents are waited for or not."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    with pytest.raises(TypeError, match=f"^documents must be a list of documents, not {type(documents).__name__} "):
-        list(simhash.ingest(index, documents, max_delay=max_delay))
+    for documents in ("abc", b"abc", {"body": "abc"}, 5, None):
+        said = f"^documents must be a list of documents, not {type(documents).__name__} "
+        for max_delay in (None, 0.5):
+            with pytest.raises(TypeError, match=said):
+                list(simhash.ingest(index, documents, max_delay=max_delay))

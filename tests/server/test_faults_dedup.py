@@ -69,7 +69,7 @@ def test_a_killed_writer_loses_and_doubles_nothing(server, index, tmp_path):
     client = patient_client(server)
     simhash = SimHashClient(client)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = numbered(texts(1_500, seed=3))
+    documents = numbered(texts(800, seed=3))
     file = tmp_path / "documents.jsonl"
     file.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
     kill_and_run_again(server, random.Random(1), "ingest", index, file, 3)

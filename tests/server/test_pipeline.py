@@ -25,7 +25,7 @@ from es_simhash.pipeline.source import LONGEST
 from tests.pipeline_texts import hostile_texts
 from tests.server.conftest import make_client
 from tests.server.servers import send
-from tests.server.support import ONE_SHARD, numbered, texts
+from tests.server.support import ONE_SHARD, found_in, numbered, simulate, texts
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
 COMPUTED = [
@@ -40,20 +40,8 @@ HOSTILE = int(os.environ.get("ES_SIMHASH_PIPELINE_TEXTS", "3000"))
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
 
-def simulate(server, pipeline, sources):
-    """Return the documents that *pipeline* makes of *sources*."""
-    answer = server.request(
-        "POST", "/_ingest/pipeline/_simulate", {"pipeline": pipeline, "docs": [{"_source": each} for each in sources]}
-    )
-    return [each["doc"]["_source"] for each in answer["docs"]]
-
-
 def hex_of(fingerprint):
     return None if fingerprint is None else to_hex(fingerprint)
-
-
-def found_in(documents):
-    return [(each.get("simhash") or {}).get("fingerprint") for each in documents]
 
 
 @pytest.mark.parametrize("vectors", COMPUTED, ids=[str(Scheme.from_dict(each["scheme"])) for each in COMPUTED])
@@ -136,14 +124,6 @@ def test_what_is_no_text(opensearch):
         {"body": TEXT, "simhash": fields},
         {"body": TEXT, "simhash": {"group": "a"} | fields},
     ]
-
-
-@pytest.fixture
-def pipeline_name(opensearch, index):
-    """A name that is free again afterwards."""
-    yield index
-    opensearch.remove(index)
-    opensearch.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
 @pytest.mark.parametrize("server", ["opensearch"], indirect=True)

@@ -126,7 +126,7 @@ def test_explain_documents(filled, simhash):
     """Two documents are compared by id."""
     found = simhash.explain(filled, "same", "edited")
     assert found.distance == len(found.differing_bits) > 0
-    assert found.presets == ("similar",)
+    assert found.presets[0] == "similar"
     assert "WEDNESDAY" not in {part.text for excerpt in found.diff.excerpts for part in excerpt}
     with pytest.raises(InvalidInputError, match="there is none"):
         simhash.explain(filled, "same", "nothing")

@@ -10,7 +10,9 @@ import uuid
 
 import pytest
 from click.testing import CliRunner
+from opensearchpy import OpenSearch
 
+from es_simhash import SimHashClient
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
 from tests.docs.blocks import ROOT
@@ -21,32 +23,33 @@ TEXT = "The council approved the new bridge over the river on Tuesday after a lo
 DOCUMENTS = "".join(json.dumps({"_id": f"{n}", "body": f"{TEXT} {n % 3}"}) + "\n" for n in range(9))
 PASSWORD = LOGIN[1]
 
-# Each use of a command, with an index that is missing, plain (without our fields), or grouped.
+# Each use of a command, with an index that is missing, plain (without our fields), or grouped; uses that change nothing
+# share one.
 USES = {
     "create": ("missing", "create INDEX -t body"),
     "create --existing": ("plain", "create INDEX --existing -t body"),
-    "check": ("grouped", "check INDEX"),
-    "query --id": ("grouped", "query --id 1 --index INDEX -d 8"),
-    "find": ("grouped", "find INDEX bridge -d 12"),
-    "find --id": ("grouped", "find INDEX --id 1 -d 12"),
-    "find --verify": ("grouped", "find INDEX bridge -d 64 --verify 0"),
-    "find --input": ("grouped", "find INDEX --input - -d 12"),
-    "find --scheme": ("grouped", "find INDEX bridge -d 12 --scheme shingles"),
-    "evaluate --index": ("grouped", "evaluate DOCS PAIRS --index INDEX"),
-    "explain --index": ("grouped", "explain --index INDEX 1 2"),
-    "doctor": ("grouped", "doctor INDEX"),
-    "tune": ("grouped", "tune INDEX"),
-    "groups": ("grouped", "groups INDEX"),
-    "query --group-of": ("grouped", "query --kql --index INDEX --group-of 1"),
-    "stats": ("grouped", "stats INDEX"),
-    "size": ("grouped", "size INDEX --documents 1M"),
-    "report": ("grouped", "report INDEX --out REPORT"),
-    "pairs": ("grouped", "pairs INDEX"),
-    "dedupe": ("grouped", "dedupe INDEX"),
+    "check": ("shared", "check INDEX"),
+    "query --id": ("shared", "query --id 1 --index INDEX -d 8"),
+    "find": ("shared", "find INDEX bridge -d 12"),
+    "find --id": ("shared", "find INDEX --id 1 -d 12"),
+    "find --verify": ("shared", "find INDEX bridge -d 64 --verify 0"),
+    "find --input": ("shared", "find INDEX --input - -d 12"),
+    "find --scheme": ("shared", "find INDEX bridge -d 12 --scheme shingles"),
+    "evaluate --index": ("shared", "evaluate DOCS PAIRS --index INDEX"),
+    "explain --index": ("shared", "explain --index INDEX 1 2"),
+    "doctor": ("shared", "doctor INDEX"),
+    "tune": ("shared", "tune INDEX"),
+    "groups": ("shared", "groups INDEX"),
+    "query --group-of": ("shared", "query --kql --index INDEX --group-of 1"),
+    "stats": ("shared", "stats INDEX"),
+    "size": ("shared", "size INDEX --documents 1M"),
+    "report": ("shared", "report INDEX --out REPORT"),
+    "pairs": ("shared", "pairs INDEX"),
+    "dedupe": ("shared", "dedupe INDEX"),
     "dedupe --yes": ("grouped", "dedupe INDEX --yes"),
-    "dedupe --plan": ("grouped", "dedupe INDEX --plan PLAN --max-share 1"),
+    "dedupe --plan": ("shared", "dedupe INDEX --plan PLAN --max-share 1"),
     "dedupe --apply": ("planned", "dedupe --apply PLAN --archive ARCHIVE"),
-    "dedupe --action delete": ("grouped", "dedupe INDEX --action delete"),
+    "dedupe --action delete": ("shared", "dedupe INDEX --action delete"),
     "dedupe --action delete --yes": (
         "grouped",
         "dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1",
@@ -54,12 +57,13 @@ USES = {
     "restore": ("removed", "restore ARCHIVE"),
     "restore --dry-run": ("removed", "restore ARCHIVE --dry-run"),
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
-    "reconcile --dry-run": ("grouped", "reconcile INDEX -d 12 --dry-run"),
+    "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
     "ingest": ("grouped", "ingest INDEX -"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
+    "follow --once": ("grouped", "follow INDEX --once --state-index STATE"),
     "remove": ("grouped", "remove INDEX --yes"),
 }
 WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo", "review", "history", "dashboards"}
@@ -110,12 +114,28 @@ def users(secured):
     return {use: f"rights-{distinct.index(each)}" for use, each in table.items()}
 
 
-@pytest.fixture
-def index(secured):
-    """The name of an index of the test's own."""
+@pytest.fixture(scope="module")
+def shared(secured):
+    """The name of a grouped index for all uses that change nothing."""
     name = f"rights-{uuid.uuid4().hex}"
+    with OpenSearch([secured.url], http_auth=secured.login, ca_certs=str(secured.ca_path)) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", max_distance=12)
+        list(simhash.ingest(name, map(json.loads, DOCUMENTS.splitlines())))
+        client.indices.refresh(index=name)
     yield name
     ask(secured, "DELETE", f"/{name}?ignore_unavailable=true")
+
+
+@pytest.fixture
+def index(secured, use, shared):
+    """The name of an index of the test's own, or of the shared one."""
+    if USES[use][0] == "shared":
+        yield shared
+        return
+    name = f"rights-{uuid.uuid4().hex}"
+    yield name
+    ask(secured, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
 
 
 @pytest.fixture
@@ -127,7 +147,7 @@ def run(secured, index, monkeypatch, tmp_path):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
     words |= {"PLAN": str(tmp_path / "plan.jsonl"), "ARCHIVE": str(tmp_path / "removed.jsonl.gz")}
-    words |= {"REPORT": str(tmp_path / "report.html")}
+    words |= {"STATE": f"{index}-state", "REPORT": str(tmp_path / "report.html")}
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
 
@@ -140,7 +160,7 @@ def run(secured, index, monkeypatch, tmp_path):
 
 
 def prepare(secured, run, index, state):
-    """Make *index* what a use of a command needs."""
+    """Make *index* what a use of a command needs; the shared one is ready."""
     if state == "plain":
         ask(secured, "PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
         ask(secured, "PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})

@@ -239,7 +239,7 @@ def test_a_report(filled, simhash):
         assert member.source == by_id[id_].get("agency", "")
         assert by_id[id_].get("published", "")[:10] == member.time[:10]
         assert member.distance == by_id[id_]["simhash"].get("distance", 0)
-    assert [each.sampled for each in found.presets] == [180] * 3
+    assert [each.sampled for each in found.presets] == [180] * 4
     # The planted fingerprints are not those of the texts.
     assert "stale" in {each.topic for each in found.diagnosis.findings}
     json.dumps(found.to_dict())

@@ -31,6 +31,8 @@ GROUPINGS = [
 ]
 NAMES = ["text", "per", "within", "values"]
 groupings = pytest.mark.parametrize("grouping", GROUPINGS, ids=NAMES)
+# Small batches and large ones: what a batch does not see depends on its size, not on the grouping.
+batches = pytest.mark.parametrize(("grouping", "batch"), [*zip(GROUPINGS, [7, 60, 60, 7], strict=True)], ids=NAMES)
 
 
 def dated(moment, chance):
@@ -114,8 +116,7 @@ def create(simhash, index):
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"}, mappings=MAPPINGS)
 
 
-@groupings
-@pytest.mark.parametrize("batch", [7, 60])
+@batches
 def test_tags_are_those_of_the_rule(server, index, simhash, client, call, grouping, batch):
     """Over batches and refreshes, ``star`` gives each document the first canonical that is its neighbour."""
     create(simhash, index)
@@ -145,8 +146,7 @@ def test_skip_writes_no_neighbour_of_what_is_there(server, index, simhash, clien
     assert set(read_all(server, index)) == {f"{n:05d}" for n, c in enumerate(expected) if n == c}
 
 
-@groupings
-@pytest.mark.parametrize("batch", [7, 60])
+@batches
 def test_chains_stay_within_components(server, index, simhash, client, call, grouping, batch):
     """``connected`` joins only what chains of neighbours join; each member is a neighbour of one before it."""
     create(simhash, index)

@@ -7,10 +7,11 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError, RoundsError
-from es_simhash.flows.grouping.texts import ShingleStore
+from es_simhash.flows.grouping.texts import TextStore
 from es_simhash.hashing import fingerprint_array
 from es_simhash.index.grouping.assign import group_documents, group_fingerprints
 from es_simhash.index.grouping.nodes import Documents
+from es_simhash.index.measures.verification import Verification
 from es_simhash.spark import groups
 from tests.spark.test_pairs import frame, uneven
 
@@ -78,7 +79,7 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
     found = groups(df, max_distance=12, rule=rule, verify=0.6, text="text", canonical=["rank"])
     order = np.lexsort((np.arange(len(texts)), ranks))
     order = order[has_one[order]]
-    store = ShingleStore()
+    store = TextStore()
     numbers = np.array([-1 if texts[place] is None else store.add(texts[place]) for place in order])
     numbers[np.isin(numbers, np.flatnonzero(store.sizes == 0))] = -1
     grouped = Documents(values[order], texts=numbers)
@@ -94,6 +95,7 @@ def test_arguments_are_checked(documents):
         {"rule": "other"},
         {"verify": 0.5},
         {"verify": 2.0, "text": "id"},
+        {"verify": Verification(0.9, measure="edit"), "text": "id"},
         {"text": "id"},
         {"canonical": ["missing"]},
         {"rounds": 0},

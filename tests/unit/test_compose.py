@@ -7,6 +7,7 @@ No container engine is needed; whether the images start is for whoever runs them
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from es_simhash.cli.commands.follow import command as follow
 from es_simhash.servers.artifacts import DEFAULT_VERSIONS
 
 ROOT = Path(__file__).parents[2]
@@ -39,14 +41,15 @@ def test_each_service_belongs_to_one_profile():
     assert by_profile == {
         "elasticsearch": {"elasticsearch", ONE_SHOT, "kibana", "kibana-pack"},
         "opensearch": {"opensearch", "opensearch-dashboards", "opensearch-dashboards-pack"},
+        "follow": {"follow"},
     }
 
 
 def test_images_are_the_servers_that_the_tests_start():
     """Each image is pinned to the version that the embedded servers run, so nothing here is untested."""
-    for service in SERVICES.values():
+    for name, service in SERVICES.items():
         (profile,) = service["profiles"]
-        assert service["image"].rpartition(":")[2] == DEFAULT_VERSIONS[profile]
+        assert name == "follow" or service["image"].rpartition(":")[2] == DEFAULT_VERSIONS[profile]
 
 
 def test_ports_are_published_on_loopback_only_and_do_not_collide():
@@ -68,7 +71,7 @@ def test_passwords_come_from_one_required_variable():
             if "PASSWORD" in key:
                 assert re.fullmatch(r"\$\{ES_SIMHASH_PASSWORD:\?[^}]+\}", value)
                 found += 1
-    assert found == 6
+    assert found == 7
 
 
 def test_every_variable_is_in_the_example_and_the_password_is_empty_there():
@@ -79,6 +82,16 @@ def test_every_variable_is_in_the_example_and_the_password_is_empty_there():
     assert set(named) == set(used)
     assert not named.pop("ES_SIMHASH_PASSWORD")
     assert named == {name: used[name] for name in named}
+
+
+@pytest.mark.parametrize("name", ["docker-compose.yml", "docs/follow.md"])
+def test_the_command_of_the_service_that_follows_can_be_parsed(name):
+    """In the compose file and in the systemd unit."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    [line] = re.findall(r"exec es-simhash (follow .+)|ExecStart=\S+ (follow .+)", text)
+    _, index, *options = shlex.split("".join(line))
+    context = follow.make_context("follow", [index, *options])
+    assert context.params["metrics"] == "json"
 
 
 def test_servers_have_health_checks_and_dashboards_wait_for_them():

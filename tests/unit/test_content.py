@@ -5,10 +5,11 @@ from decimal import Decimal
 
 import pytest
 
-from es_simhash.index.grouping.content import Content, Unread, compare_contents, cut_together
+from es_simhash.index.grouping.content import Content, Unread, compare_contents, prepare_together
 from es_simhash.index.grouping.dates import milliseconds_of, to_moment
 from es_simhash.index.grouping.read_content import make_reader
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.measures.measure import WORD_SHINGLES
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
 OTHER = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
@@ -147,21 +148,21 @@ def test_a_text_is_kept_until_it_is_compared():
     """Then its shingles are kept, 8 bytes for each."""
     one, other = Content(TEXT), Content(TEXT)
     before = one.size
-    assert compare_contents(one, other, Grouping(similarity=1.0)).similarity.jaccard == 1.0
+    assert compare_contents(one, other, Grouping(similarity=1.0)).similarity.similarity == 1.0
     assert (before, one.size) == (TEXT.__sizeof__(), 8 * (len(TEXT.split()) - 2))
     assert one.pending_text is None
     assert one.key == other.key
 
 
-def test_texts_are_cut_together_as_each_alone():
-    """Copies once; what was cut before stays."""
+def test_texts_are_prepared_together_as_each_alone():
+    """Copies once; what was prepared before stays."""
     texts = [TEXT, OTHER, TEXT, "…", None]
-    alone = [Content(text).shingles().tolist() for text in texts]
+    alone = [Content(text).prepared(WORD_SHINGLES).tolist() for text in texts]
     contents = [Content(text) for text in texts]
-    cut_together(contents[:2])
-    cut_together(contents)
+    prepare_together(contents[:2], WORD_SHINGLES)
+    prepare_together(contents, WORD_SHINGLES)
     assert [each.pending_text for each in contents] == [None] * 5
-    assert [each.shingles().tolist() for each in contents] == alone
+    assert [each.prepared(WORD_SHINGLES).tolist() for each in contents] == alone
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, 999, DAY, 1_800_000_000_123])

@@ -23,6 +23,7 @@ EXAMPLES = [
     errors.SearchFailedError("m", status=429, error={"type": "t"}),
     errors.MissingDependencyError("m"),
     errors.PipelineError("m", kind="differs"),
+    errors.LeaseError("m", kind="held"),
     errors.WorkerError("m"),
     errors.RoundsError("m", pairs=2),
     errors.IncompleteWriteError("m", changed=1, refused=2),

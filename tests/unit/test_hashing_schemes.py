@@ -191,6 +191,7 @@ def test_weighted_features():
         (({"a": 1}, [1]), InvalidInputError, "twice"),
         ((["a"], [-1]), InvalidInputError, "weight"),
         ((["a"], ["x"]), TypeError, "numbers"),
+        ((["a", "b"], [True, 2]), TypeError, "not bool"),
         ((["a"], [1e-9]), InvalidInputError, "scale the weights up"),
     ],
 )

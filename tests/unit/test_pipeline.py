@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from es_simhash import SchemeError, build_pipeline, fingerprints, get_scheme, to_hex
+from es_simhash import InvalidInputError, SchemeError, build_pipeline, fingerprints, get_scheme, to_hex
 from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR, UNASSIGNED, character_entries
 from es_simhash.pipeline.probe import find_differences, probe_documents
 from es_simhash.pipeline.tables import CODE_POINTS, character_tables
@@ -81,7 +81,7 @@ def test_a_pipeline_is_plain_and_small(scheme, settings):
     [
         "words",
         "keywords",
-        "weighted",
+        get_scheme("weighted", hash="xxh64"),
         get_scheme("shingles", hash="md5"),
         get_scheme("shingles", preprocess="html"),
     ],
@@ -91,6 +91,12 @@ def test_what_a_server_cannot_compute_is_refused(scheme):
     """With the reason, and what to do instead."""
     with pytest.raises(SchemeError, match="an ingest pipeline cannot compute .*: compute the fingerprints in Python"):
         build_pipeline(scheme=scheme, text_field="body")
+
+
+def test_features_come_from_one_field():
+    """There is no order between the features of two."""
+    with pytest.raises(InvalidInputError, match="from one field"):
+        build_pipeline(scheme="weighted", text_field=["tags", "words"])
 
 
 def test_a_constant_is_signed():
@@ -107,7 +113,7 @@ def test_a_constant_is_signed():
 def test_a_server_that_makes_other_bits_is_noticed():
     """One answer differs, and is named."""
     scheme = get_scheme("shingles")
-    documents = probe_documents("body.text", prefix="p")
+    documents = probe_documents(scheme, "body.text", prefix="p")
     texts = [each["_source"]["body"]["text"] for each in documents]
 
     right = [{} if each is None else {"p": {"fingerprint": to_hex(each)}} for each in fingerprints(texts)]
@@ -115,4 +121,4 @@ def test_a_server_that_makes_other_bits_is_noticed():
     assert find_differences(answers, scheme, prefix="p") == []
     answers[3] = {"doc": {"_source": {}}}
     [difference] = find_differences(answers, scheme, prefix="p")
-    assert (difference.text, difference.found) == (texts[3], None)
+    assert (difference.given, difference.found) == (texts[3], None)

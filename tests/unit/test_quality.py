@@ -18,10 +18,11 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.errors import SchemeError
-from es_simhash.flows.lookup.verify import Verification, verification_of
 from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.hashing.listing import list_features
+from es_simhash.index.measures.verification import Verification, verification_of
 from es_simhash.quality import edits, evaluate, explain, read_truth
+from es_simhash.quality.edits import NOISE
 from es_simhash.quality.plot import plot_report
 from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, recommend
 
@@ -179,7 +180,7 @@ def test_explanation():
     assert {"tues", "frid"} <= {each.name for each in found.differing}
     assert "brid" in {each.name for each in found.shared}
     assert 0.9 < found.cosine < 1
-    assert found.presets[-1] == "similar"
+    assert found.presets[-2:] == ("similar", "noisy")
     plain = found.to_dict(most=2)
     assert len(plain["features"]["differing"]) == 2
     assert {"change": "removed", "text": "Tuesday"} in plain["diff"]["excerpts"][0]
@@ -233,9 +234,11 @@ def test_tuning():
     assert [each.max_distance for each in figures] == list(DISTANCES)
     assert sorted(each.recall for each in figures) == [each.recall for each in figures]
     assert figures[-1].by_edit.keys() == set(edited.kinds)
-    presets = [measure_preset(edited, name, get_scheme(), documents=1000) for name in PRESETS]
+    noisy = inject(texts, seed=3, edits=NOISE)
+    presets = [measure_preset(edited, noisy, name, get_scheme(), documents=1000) for name in PRESETS]
+    assert presets[3].noise_recall > presets[2].noise_recall
     assert presets[2].recall >= presets[1].recall >= presets[0].recall
-    assert recommend(presets) in PRESETS
+    assert recommend(presets) in ("identical", "near", "similar")
     assert recommend([]) is None
 
 
@@ -252,11 +255,11 @@ def test_presets():
     """Presets grow from strict to loose, and an unknown one is refused with the names there are."""
     distances = [each.max_distance for each in PRESETS.values()]
     bounds = [each.similarity for each in PRESETS.values()]
-    assert list(PRESETS) == ["identical", "near", "similar"]
+    assert list(PRESETS) == ["identical", "near", "similar", "noisy"]
     assert distances == sorted(distances)
-    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[:3] == sorted(bounds[:3], reverse=True)
     assert get_preset(PRESETS["near"]) is get_preset("near")
-    with pytest.raises(InvalidInputError, match="identical, near, similar"):
+    with pytest.raises(InvalidInputError, match="identical, near, similar, noisy"):
         get_preset("exact")
     with pytest.raises(TypeError):
         get_preset(3)
@@ -265,9 +268,12 @@ def test_presets():
 def test_what_verify_stands_for():
     """A flag, a bound, a function or a whole Verification; anything else is refused."""
     assert verification_of(False) is verification_of(None) is None
-    assert verification_of(True, similarity=0.9) == Verification(0.9)
+    assert verification_of(True, preset=PRESETS["near"]) == Verification(0.9)
     assert verification_of(0) == Verification(0.0)
     assert verification_of(str).texts is str
+    assert verification_of(0.7, preset=PRESETS["noisy"]) == Verification(0.7, measure="edit", unit="characters")
+    with pytest.raises(InvalidInputError, match="measure"):
+        Verification(measure="edits")
     for wrong, error in ((1.5, InvalidInputError), (float("nan"), InvalidInputError), ("yes", TypeError)):
         with pytest.raises(error):
             verification_of(wrong)
@@ -281,6 +287,8 @@ def test_policy_that_verifies():
     old = NearDup("1", "i", 0, 0, source={"title": "", "body": BASE})
     assert policy({"body": EDITED}, old) == "replace"
     assert policy({"body": OTHER}, old) == "write"
+    noisy = IfSimilar("body", then="skip", similarity=0.9, measure="edit", unit="characters")
+    assert noisy({"body": BASE.replace("o", "0", 2)}, NearDup("1", "i", 0, 0, source={"body": BASE})) == "skip"
     assert policy({"body": EDITED}, NearDup("1", "i", 0, 0)) == "write"
     assert policy({"body": 5}, old) == "write"
     assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 -- pickled in this line

@@ -19,9 +19,9 @@ import pytest
 from es_simhash import InvalidInputError, MissingDependencyError
 from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.health_words import SENTENCES
+from es_simhash.quality.real_pairs import RealPairs
 from es_simhash.quality.removal_sample import sample_presets
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
-from es_simhash.quality.tuning import RealPairs
 from es_simhash.report import draw, figures
 from es_simhash.report.data import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.report.words import CHART_WORDS, LANGUAGES, WORDS
@@ -73,6 +73,9 @@ class Checked(HTMLParser):
         self.texts.append(data if self.open[-1:] != ["style"] else "")
 
 
+BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
+
+
 def values_of(kind, word):
     """Return a value for each placeholder of what is said of a *kind* of finding: numbers, and *word*."""
     words = SENTENCES[kind].message + SENTENCES[kind].advice
@@ -101,12 +104,16 @@ def full(words=("a text", "another text"), **more):
         ),
         sources=SourceCounts(name, {each: Count(300, 100) for each in words}, Count(34, 0), 60, Count(1, 0)),
         scheme="shingles-2",
-        grouping=({"rule": "star", "max_distance": 8, "canonical": [name], "similarity": 0.8, "within": [name, "7d"]},),
+        grouping=(
+            {"rule": "star", "max_distance": 8, "canonical": [name], "similarity": BY_LETTERS, "within": [name, "7d"]},
+        ),
     )
     members = tuple(Member(each, each, f"{each} text", 10_000, 4, 0.87, each, each) for each in words)
     why = (WhyShown("largest", 95), WhyShown("farthest", 4), WhyShown("sources", 9), WhyShown("span", 9 * 86_400_000))
     groups = (ShownGroup(name, 95, why, members[0], members[1:]), ShownGroup(other, 3, why[:1], None, members[:1]))
-    pairs = RealPairs(*(np.array(each) for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2])))
+    pairs = RealPairs(
+        *(np.array(each) for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2], [0.0] * 4))
+    )
     return IndexReport(
         stats,
         Diagnosis(
@@ -272,9 +279,15 @@ def _not_installed(name):
 def test_the_sample_of_the_presets():
     """By hand: 4 documents; the first has two copies, the second one that is near by its bits alone."""
     pairs = RealPairs(
-        np.array([0, 2, 8, 20]), np.array([1.0, 1.0, 0.5, 1.0]), np.array([1.0] * 4), np.array([0, 0, 1, 2])
+        np.array([0, 2, 8, 20]),
+        np.array([1.0, 1.0, 0.5, 1.0]),
+        np.array([1.0] * 4),
+        np.array([0, 0, 1, 2]),
+        np.array([1.0, 1.0, 0.95, 1.0]),
     )
-    identical, near, similar = sample_presets(pairs, 4)
+    identical, near, similar, noisy = sample_presets(pairs, 4)
+    assert noisy.removed.share == pytest.approx((2 / 3 + 1 / 2) / 4)
+    assert pairs.count_by_letters() == (4, 1)
     assert identical.removed.share == near.removed.share == similar.removed.share == pytest.approx((2 / 3) / 4)
     assert (identical.pairs, near.pairs) == (2, 3)
     assert identical.precision.share == 1.0
@@ -282,7 +295,7 @@ def test_the_sample_of_the_presets():
     for each in (identical, near, similar):
         assert each.removed.low <= each.removed.share <= each.removed.high
         assert each.precision.low < 1.0
-    nothing = RealPairs(*(np.empty(0, kind) for kind in (np.int64, np.float64, np.float64, np.int64)))
+    nothing = RealPairs(*(np.empty(0, kind) for kind in (np.int64, np.float64, np.float64, np.int64, np.float64)))
     [first, *_] = sample_presets(nothing, 100)
     assert (first.removed.share, first.removed.low, first.removed.high, first.precision) == (0, 0, 0.03, None)
     assert sample_presets(nothing, 0) == ()

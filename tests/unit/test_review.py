@@ -101,6 +101,9 @@ class Checked(HTMLParser):
         return "".join(self.texts)
 
 
+BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
+
+
 def document(id_, *, index="news", **fields):
     """Return a document of a plan."""
     return PlannedDocument(id_, index, None, 1, 1, fields)
@@ -123,7 +126,7 @@ def plan(tmp_path):
 
     def write(removals, **guards):
         path = tmp_path / "removal.jsonl"
-        grouping = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": 0.8}
+        grouping = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
         with PlanWriter(path) as writer:
             for each in removals:
                 writer.add(each)

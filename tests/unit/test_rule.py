@@ -8,12 +8,16 @@ from es_simhash.hashing import get_scheme
 from es_simhash.index.grouping.order import OrderKey, check_order, parse_key
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.grouping.within import Within, parse_within
+from es_simhash.index.measures.measure import TextMeasure
+from es_simhash.index.measures.verification import Verification
 from es_simhash.index.meta import IndexSettings
+from es_simhash.index.similarity import check_bound
 
 DAY = 86_400_000
 FULL = Grouping(
     "connected", 8, ("source:x>y>*", "published", "-views", "longest"), 0.9, "source", Within("at", 7 * DAY)
 )
+NOISY = Grouping(max_distance=16, similarity=0.9, measure=TextMeasure("edit", "characters"))
 
 
 def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
@@ -31,7 +35,7 @@ def settings(grouping=None, *, text_fields=("body",), scheme="shingles-2", max_d
     return IndexSettings(get_scheme(scheme), text_fields, max_distance, extra=extra)
 
 
-@pytest.mark.parametrize("grouping", [Grouping(), FULL, Grouping(per="a"), Grouping(similarity=0)])
+@pytest.mark.parametrize("grouping", [Grouping(), FULL, Grouping(per="a"), Grouping(similarity=0), NOISY])
 def test_what_is_recorded_is_read_again(grouping):
     """As plain JSON values."""
     assert Grouping.from_dict(grouping.to_dict()) == grouping
@@ -47,7 +51,30 @@ def test_what_stands_in_the_mapping():
         "per": "source",
         "within": ["at", "7d"],
     }
+    assert NOISY.to_dict()["similarity"] == {"at_least": 0.9, "measure": "edit", "unit": "characters"}
     assert Grouping().to_dict() == {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
+
+
+def test_an_earlier_version_refuses_another_measure():
+    """It takes the similarity for a number, and says that another version wrote what it cannot read."""
+    with pytest.raises(TypeError):
+        check_bound(NOISY.to_dict()["similarity"])
+    for recorded in ({"at_least": 0.9}, {"at_least": 0.9, "measure": "cosine", "unit": "words"}):
+        with pytest.raises(MappingError):
+            Grouping.from_dict({**NOISY.to_dict(), "similarity": recorded})
+
+
+def test_a_measure_stays_where_only_the_bound_is_given():
+    """A preset or a whole Verification changes it; without a comparison there is none."""
+    by_words = Verification(0.7)
+    assert GroupingRequest(verify=0.7).put_on(NOISY).measure == NOISY.measure
+    assert GroupingRequest(preset="noisy", max_distance=16).put_on(Grouping()) == NOISY
+    assert GroupingRequest(preset="noisy", verify=by_words).put_on(NOISY) == Grouping("star", 16, similarity=0.7)
+    assert GroupingRequest(preset="similar").put_on(NOISY) == Grouping("star", 12, similarity=0.8)
+    assert GroupingRequest(verify=False).put_on(NOISY) == Grouping(max_distance=16)
+    for wrong in (Verification(text_field="body"), Verification(texts=str)):
+        with pytest.raises(InvalidInputError):
+            GroupingRequest(verify=wrong)
 
 
 def test_a_record_of_an_earlier_version_groups_by_distance_alone():

@@ -66,6 +66,16 @@ def test_every_figure_says_how_it_is_known_and_whether_it_is_extrapolated():
     assert json.loads(json.dumps(large)) == large
 
 
+def test_a_notebook_shows_figures_and_advice():
+    size = estimate_size(40_000_000, max_distance=8)
+    page = size._repr_html_()
+    assert size.to_dicts() == size.to_dict()["figures"]
+    assert {each["name"] for each in size.to_dicts()} == {each.name for each in size.figures}
+    assert all(each.name in page for each in size.figures)
+    assert all(each.setting in page for each in size.advice)
+    assert "40,000,000 documents" in page
+
+
 def test_an_index_grows_from_what_it_is():
     """The bytes that are not ours, the shards, the replicas and the skew are those of the index."""
     measured = IndexSize("news", 1_000, 1_000, 1_155_000, 2, 1, 6, 4.0)

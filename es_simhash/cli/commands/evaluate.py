@@ -20,6 +20,7 @@ from es_simhash.cli.output import count, print_json, print_line
 from es_simhash.cli.records import Reader
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
+from es_simhash.index.measures.measure import MEASURES, UNITS
 from es_simhash.index.presets import PRESETS, get_preset
 from es_simhash.removal.outputs import refuse_output
 
@@ -52,9 +53,12 @@ _OUT = click.Path(dir_okay=False, writable=True)
     "--similarity",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Verification keeps pairs that share at least this part of their shingles. Default: that of the preset, "
-    "else 0.8.",
+    help="Verification keeps pairs that are at least so similar. Default: that of the preset, else 0.8.",
 )
+@click.option(
+    "--measure", type=click.Choice(MEASURES), help="What similar means, as for find. Default: that of the preset."
+)
+@click.option("--unit", type=click.Choice(UNITS), help="What is compared, as for find. Default: that of the preset.")
 @click.option(
     "--positive",
     type=click.FloatRange(0, 1),
@@ -77,6 +81,8 @@ def command(
     preset: str | None,
     max_distance: int | None,
     similarity: float | None,
+    measure: str | None,
+    unit: str | None,
     positive: float,
     text_field: str,
     pairs_out: str | None,
@@ -109,6 +115,8 @@ def command(
         "scheme": target.scheme,
         "max_distance": distance,
         "similarity": similarity,
+        "measure": measure,
+        "unit": unit,
         "positive": positive,
     }
     if index is None:
@@ -144,7 +152,8 @@ def _show(figures: dict[str, Any]) -> None:
     print_table(
         ["#max distance", *columns],
         [(row["max_distance"], *_cells(row)) for row in rows],
-        title=f"{figures['scheme']}, verified at {figures['similarity']:g}; "
+        title=f"{figures['scheme']}, verified at {figures['similarity']:g} "
+        f"({figures['measure']} of {figures['unit']}); "
         f"{count(figures['positives'], 'pair')} with a similarity of {figures['positive']:g} or more",
     )
     print_table(

@@ -108,6 +108,9 @@ def _figures(found: Explanation) -> Iterator[str]:
         yield f"cosine      {found.cosine:.4f} of the weighted features"
     yield f"similarity  {found.similarity.jaccard:.4f} of the shingles (Jaccard)"
     yield f"containment {found.similarity.containment:.4f} of the smaller text"
+    yield f"letters     {found.letters:.4f} stay (edit similarity)"
+    if found.is_noise:
+        yield "noise       the words differ, the letters hardly do: wrong letters or other numbers, not another text"
     yield f"presets     {', '.join(found.presets) or 'none reports the two'}"
     if found.is_cut:
         yield "features    not listed: the texts are too long"

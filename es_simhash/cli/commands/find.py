@@ -12,6 +12,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.grouping_options import measures
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.near_dups import NoFingerprint, print_answer, print_near_dups
 from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target, parse_fields
@@ -21,6 +22,7 @@ from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.index.documents import read_text as read_document
+from es_simhash.index.measures.verification import Verified
 from es_simhash.index.presets import PRESETS
 
 _BATCH = 100
@@ -58,6 +60,7 @@ EXAMPLES = [
     metavar="SHARE",
     help="Compare the texts of the documents found, and drop those that share less than this part of their shingles.",
 )
+@measures
 @options.filter_query
 @options.source
 @options.scheme
@@ -74,7 +77,7 @@ def command(
     max_distance: int | None,
     size: int | None,
     preset: str | None,
-    verify: float | None,
+    verify: Verified | None,
     filter_query: Any,
     source: str | None,
     target: Target,

@@ -18,6 +18,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target, parse_fields
 from es_simhash.cli.output import count, note, print_json
 from es_simhash.flows.grouping.groups import Group
+from es_simhash.index.measures.verification import Verified
 from es_simhash.index.rescore import NearDup
 
 EXAMPLES = [
@@ -49,7 +50,7 @@ def command(
     filter_query: Any,
     source: str | None,
     preset: str | None,
-    verify: float | None,
+    verify: Verified | None,
     target: Target,
     *,
     as_json: bool,

@@ -17,6 +17,7 @@ from es_simhash.cli.grouping_options import resources, verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, visible
+from es_simhash.index.measures.verification import Verified
 
 COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 
@@ -46,7 +47,7 @@ def command(
     against: str | None,
     format_: str | None,
     preset: str | None,
-    verify: float | None,
+    verify: Verified | None,
     max_distance: int | None,
     threads: int | None,
     memory_bytes: int | None,

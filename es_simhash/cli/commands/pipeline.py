@@ -15,6 +15,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_line, print_text, to_json
 from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.pipeline.build import build_pipeline
+from es_simhash.pipeline.search_template import build_search_template
 
 _NAME = "simhash-fingerprints"
 _SETTING = """\
@@ -24,6 +25,7 @@ EXAMPLES = [
     "es-simhash pipeline --text-field body > pipeline.json",
     "es-simhash pipeline news --text-field body --console",
     "es-simhash pipeline news --install --use-as final",
+    "es-simhash pipeline --search-template > search-template.json",
 ]
 
 
@@ -31,6 +33,9 @@ EXAMPLES = [
 @click.argument("index", required=False)
 @options.text_fields
 @click.option("--name", metavar="NAME", help=f"Name of the pipeline; by default {_NAME}, with your prefix.")
+@click.option(
+    "--search-template", is_flag=True, help="Print the stored search template for lookups up to 3 bits instead."
+)
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools.")
 @click.option(
     "--install", is_flag=True, help="Store the pipeline on the server, for INDEX and the text field it records."
@@ -59,6 +64,7 @@ def command(
     *,
     console: bool,
     install: bool,
+    search_template: bool,
     value: bool,
     as_json: bool,
 ) -> None:
@@ -66,8 +72,14 @@ def command(
     Print the ingest pipeline that gives documents their fingerprints, or install it.
 
     Any program can then write to INDEX: the fingerprints are those of Python, bit for bit. With --install the server
-    first proves that on probe texts. Only the scheme shingles can be computed on a server.
+    first proves that on probes. Only the schemes shingles and weighted can be computed on a server; for weighted,
+    FIELD has the features.
     """
+    if search_template:
+        if install or text_fields or index is not None:
+            raise click.UsageError("--search-template takes no INDEX, --install and --text-field: any index can use it")
+        _print_template(target.prefix, name or f"{target.prefix}-candidates", console=console, as_json=as_json)
+        return
     if install:
         _install(index, name, use_as, target, text_fields, console=console, as_json=as_json)
         return
@@ -106,6 +118,14 @@ def _install(
         return
     users = f"; {', '.join(installed.indices)} use it as {use_as} pipeline" if installed.indices else ""
     print_line(f"stored pipeline {installed.name}, scheme {installed.scheme}{users}")
+
+
+def _print_template(prefix: str, name: str, *, console: bool, as_json: bool) -> None:
+    template = build_search_template(prefix=prefix)
+    if console:
+        print_text(f"PUT _scripts/{name}\n{to_json(template, indent=2)}")
+    else:
+        print_json(template, indent=None if as_json else 2)
 
 
 def _console_text(pipeline: dict[str, Any], name: str, index: str) -> str:

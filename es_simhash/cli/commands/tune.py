@@ -88,7 +88,16 @@ def _show(found: Tuning, index: str) -> None:
         keys=2,
     )
     print_table(
-        ["preset", "#max distance", "#similarity", "#recall", "#recall above bound", "#candidates", "#milliseconds"],
+        [
+            "preset",
+            "#max distance",
+            "#similarity",
+            "#recall",
+            "#recall above bound",
+            "#wrong letters",
+            "#candidates",
+            "#milliseconds",
+        ],
         [
             (
                 each.preset,
@@ -96,12 +105,13 @@ def _show(found: Tuning, index: str) -> None:
                 each.similarity,
                 _share(each.recall),
                 _share(each.recall_above_bound),
+                _share(each.noise_recall),
                 each.candidates,
                 each.milliseconds,
             )
             for each in found.presets
         ],
-        title="presets, after verification",
+        title="presets, after verification. wrong letters: recall of copies in which 2 % of the letters are wrong",
     )
     for line in found.notes:
         note(f"note: {line}")

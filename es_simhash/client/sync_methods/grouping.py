@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
     from es_simhash.index.grouping.order import Canonical
-    from es_simhash.index.grouping.rule import Rule, Verified
+    from es_simhash.index.grouping.rule import Rule
+    from es_simhash.index.measures.verification import Verified
     from es_simhash.index.presets import Preset
 
 __all__ = ["GroupingMethods"]
@@ -124,11 +125,12 @@ class GroupingMethods(SyncBase):
                 :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
                 clients call it in a thread. ``None``: do not look for duplicates, write no groups.
             preset:
-                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity that were measured
-                together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
+                measured together. An explicit max_distance or verify overrides the preset.
             verify:
                 Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
-                preset, else .8; ``False`` to go by distance alone. By default what the index records.
+                preset, else .8; ``False`` to go by distance alone. A :class:`Verification` for another measure, such
+                as the edit similarity of characters. By default what the index records.
             max_distance:
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
                 3. The first ingest that groups records these settings in the mapping.
@@ -299,8 +301,9 @@ class GroupingMethods(SyncBase):
                 A preset: its max_distance and similarity are limits for the members, as they are now.
             verify:
                 Compare the present texts of members with that of their canonical, and leave out those whose similarity
-                is smaller than this (``True``: that of the preset, else .8), or whose text cannot be read. By default
-                texts are not compared, and the groups are what the documents say.
+                is smaller than this (``True``: that of the preset, else .8; a :class:`Verification`: another measure),
+                or whose text cannot be read. By default texts are not compared, and the groups are what the documents
+                say.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -337,10 +340,11 @@ class GroupingMethods(SyncBase):
             against:
                 Another; ``None`` for pairs within *index*.
             preset:
-                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity that were measured
-                together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
+                measured together. An explicit max_distance or verify overrides the preset.
             verify:
-                Smallest similarity of the two texts; ``True`` for that of the preset, else .8. The texts of documents
+                Smallest similarity of the two texts; ``True`` for that of the preset, else .8; a
+                :class:`Verification` for another measure. The texts of documents
                 that are near another are read first. By default texts are not compared.
             max_distance:
                 Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.

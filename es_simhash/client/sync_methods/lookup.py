@@ -12,7 +12,7 @@ from es_simhash.flows.lookup import find as finding
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import OnIncomplete, Options
-from es_simhash.flows.lookup.verify import Verify
+from es_simhash.index.measures.verification import Verify
 from es_simhash.index.plan import LookupPlan
 from es_simhash.index.plan_cost import PlanEstimate
 from es_simhash.index.presets import Preset
@@ -75,12 +75,14 @@ class LookupMethods(SyncBase):
             verify:
                 ``True``: compare the texts of what was found with *text*, drop what shares less than .8 of its
                 shingles (exact Jaccard), and order by that similarity, largest first. A number: that bound instead. A
-                function of a :class:`NearDup`: returns its text. A :class:`Verification`: all of these settings. Costs
-                a search for every 500 near-duplicates, and needs a *text*. A near-duplicate whose text cannot be read
-                is kept, last and without similarity, and ``unverified`` says why.
+                function of a :class:`NearDup`: returns its text. With a preset, these three use its measure, and its
+                bound where they name none. A :class:`Verification`: all of these settings, and the measure, such as the
+                edit similarity of characters. Costs a search for every 500 near-duplicates, and needs a *text*. A
+                near-duplicate whose text cannot be read is kept, last and without similarity, and ``unverified`` says
+                why.
             preset:
-                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a verification bound that were
-                measured together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a verification that
+                were measured together. An explicit max_distance or verify overrides the preset.
             on_incomplete:
                 ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
 

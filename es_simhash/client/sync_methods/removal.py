@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
     from es_simhash.flows.removal.restored import Restored
     from es_simhash.index.grouping.order import Canonical
-    from es_simhash.index.grouping.rule import Rule, Verified
+    from es_simhash.index.grouping.rule import Rule
+    from es_simhash.index.measures.verification import Verified
     from es_simhash.index.presets import Preset
 
 __all__ = ["RemovalMethods"]
@@ -64,11 +65,11 @@ class RemovalMethods(SyncBase):
                 Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
                 an archive.
             preset:
-                ``"identical"``, ``"near"`` or ``"similar"``: a max_distance and a similarity, where these are not given
-                beside it.
+                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity, where these
+                are not given beside it.
             verify:
-                Smallest shingle Jaccard similarity of a duplicate to its canonical, 0 to 1; by default what the
-                index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
+                Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
+                the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
             max_distance, rule, canonical, per, within:
                 As for :meth:`ingest`; they need not be those that are recorded.

@@ -17,6 +17,7 @@ from es_simhash.hashing import Scheme
 from es_simhash.index.meta import IndexSettings
 
 if TYPE_CHECKING:
+    from es_simhash.flows.follow.report import FollowReport
     from es_simhash.flows.upkeep.check import IndexCheck
     from es_simhash.flows.upkeep.install_pipeline import InstalledPipeline, UseAs
     from es_simhash.flows.upkeep.progress import BackfillProgress
@@ -205,6 +206,76 @@ class UpkeepMethods(SyncBase):
             dry_run=dry_run,
         )
         return self._stream(backfill(self._context, index, options), progress)
+
+    def follow(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] | None = None,
+        once: bool = False,
+        wait: bool = True,
+        interval: float = 5.0,
+        lease_seconds: float = 30.0,
+        reconcile_seconds: float = 3600.0,
+        verify_share: float = 0.0,
+        workers: int = 1,
+        batch: int = 500,
+        memory_bytes: int = 256 << 20,
+        state_index: str = "es-simhash-state",
+    ) -> Generator[FollowReport, None, None]:
+        """
+        Give whatever arrives in *index* its fingerprint, and its group where one is recorded; yield reports.
+
+        It reads what changed, whoever wrote it, without an end. The work is done as the reports are read: stop reading,
+        and it records how far it came and gives its lease back. A server that cannot be reached is waited for.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream. New indices behind it are followed too.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            once:
+                End when everything is done that was written before the call.
+            wait:
+                Wait while another follower has the lease, to take its place; ``False`` raises an error instead.
+            interval:
+                Seconds between two looks while nothing changes.
+            lease_seconds:
+                Seconds without a sign of life, after which another follower takes over.
+            reconcile_seconds:
+                Seconds after which, if anything changed, the groups of all documents are decided again.
+            verify_share:
+                Share of the index that is read again in a day although nothing changed, 0 to 1; 0 for none.
+            workers:
+                Number of processes that compute fingerprints.
+            batch:
+                Most documents that are read and written at once.
+            memory_bytes:
+                About how much the texts of a batch, and the search for pairs, may need.
+            state_index:
+                Index that holds the leases and positions; it is created if it is missing.
+
+        Raises:
+            MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
+            LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
+        """
+        from es_simhash.flows.follow.follow import follow
+        from es_simhash.flows.follow.options import FollowOptions
+
+        options = FollowOptions(
+            text_field=text_field,
+            once=once,
+            wait=wait,
+            interval=interval,
+            lease_seconds=lease_seconds,
+            reconcile_seconds=reconcile_seconds,
+            verify_share=verify_share,
+            workers=workers,
+            batch=batch,
+            memory_bytes=memory_bytes,
+            state_index=state_index,
+        )
+        return self._stream(follow(self._context, index, options))
 
     def doctor(
         self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0

@@ -21,17 +21,18 @@ from es_simhash.flows.transfer.buckets import BucketReader, aggregate
 from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
-from es_simhash.index.grouping.rule import Grouping, GroupingRequest, Verified
+from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
+from es_simhash.index.measures.verification import Verified
 from es_simhash.index.meta import require_text_fields
 from es_simhash.index.presets import Preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDup
-from es_simhash.index.similarity import compare_shingles, shingle_sets
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
 if TYPE_CHECKING:
+    from es_simhash.index.measures.measure import TextMeasure
     from es_simhash.index.similarity import Shingles
 
 __all__ = ["Group", "GroupOptions", "groups"]
@@ -89,7 +90,7 @@ class GroupOptions:
             A preset: its max_distance and similarity are limits for members.
         verify:
             Smallest similarity of a member's present text to that of its canonical; ``True`` for that of the preset,
-            else .8.
+            else .8; a :class:`Verification` for another measure.
 
     Raises:
         TypeError: If one has the wrong type.
@@ -247,35 +248,36 @@ class _Reader:
 
     def _compare(self, groups: list[Group], bound: float) -> Flow[list[Group]]:
         """Return *groups* with the members whose texts are similar to that of the canonical."""
-        sets = yield from self._shingles([group.members[0] for group in groups])
+        measure = self._limits.measure
+        sets = yield from self._prepare([group.members[0] for group in groups])
         compared = []
         for group in groups:
             first, *others = group.members
             kept = [replace(first, similarity=1.0)] if first.key in sets else [first]
             for begin in range(0, len(others), FETCH):
                 part = others[begin : begin + FETCH]
-                mine = yield from self._shingles(part)
+                mine = yield from self._prepare(part)
                 for each in part:
                     if first.key in sets and each.key in mine:
-                        same = compare_shingles(sets[first.key], mine[each.key])
-                        if same.jaccard >= bound:
-                            kept.append(replace(each, similarity=same.jaccard, containment=same.containment))
+                        same = measure.compare(sets[first.key], mine[each.key], bound=bound)
+                        if same.similarity >= bound:
+                            kept.append(replace(each, similarity=same.similarity, containment=same.containment))
             compared.append(Group(group.id, tuple(kept)))
         return compared
 
-    def _shingles(self, members: Sequence[NearDup]) -> Flow[dict[Key, Shingles]]:
+    def _prepare(self, members: Sequence[NearDup]) -> Flow[dict[Key, Shingles]]:
         fields_of = {name: own.text_fields for name, own in self._resolved.each.items()}
         sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):
             part = [each.key for each in members if fields_of[each.index] == fields]
             found = yield from fetch_texts(self._index, part, fields)
             found.check_read()
-            sets |= yield Compute(_cut, (found.texts,))
+            sets |= yield Compute(_prepare, (found.texts, self._limits.measure))
         return sets
 
 
-def _cut(texts: Mapping[Key, str]) -> dict[Key, Shingles]:
-    return dict(zip(texts, shingle_sets(list(texts.values())), strict=True))
+def _prepare(texts: Mapping[Key, str], measure: TextMeasure) -> dict[Key, Shingles]:
+    return dict(zip(texts, measure.prepare(list(texts.values())), strict=True))
 
 
 def _order(name: str) -> Callable[[NearDup], Any]:

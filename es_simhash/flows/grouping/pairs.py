@@ -50,7 +50,7 @@ class Pair:
         other_routing:
             ``_routing`` of the second.
         similarity:
-            Shingle Jaccard similarity of their texts; ``None`` where texts were not compared.
+            Similarity of their texts by the measure asked for; ``None`` where texts were not compared.
     """
 
     id: str
@@ -142,7 +142,7 @@ def _read_texts(context: Context, index: Index, against: Index | None, table: Ta
         text_fields |= {concrete: own.text_fields for concrete, own in each.items()}
     require_text_fields(text_fields, "texts cannot be compared", "leave verify and preset out")
     places = yield Compute(table.with_candidates, (limits.max_distance,))
-    return (yield from read_texts(names, table, places.tolist(), text_fields))
+    return (yield from read_texts(names, table, places.tolist(), text_fields, limits.measure))
 
 
 def _take(

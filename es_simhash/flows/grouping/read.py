@@ -48,10 +48,18 @@ def read_all(context: Context, index: Index, table: Table, query: Mapping[str, A
 
 
 def read_touched(
-    context: Context, index: Index, table: Table, grouping: Grouping, query: Mapping[str, Any]
+    context: Context,
+    index: Index,
+    table: Table,
+    grouping: Grouping,
+    query: Mapping[str, Any],
+    *,
+    may_lack: bool = True,
 ) -> Flow[None]:
     """
     Add to *table* the documents that match *query*, and all whose groups these may change.
+
+    Without *may_lack*, no canonical was deleted, and none is looked for.
 
     These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance.
     Groups lie within connected components, so grouping these documents alone gives the same as grouping all.
@@ -62,7 +70,8 @@ def read_touched(
     # If the text of a canonical was changed, its members may belong elsewhere now.
     for ids in _parts(sorted(seeds.ids), BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
-    for ids in _parts((yield from _lost_canonicals(index, fields)), BUCKETS):
+    lost = (yield from _lost_canonicals(index, fields)) if may_lack else []
+    for ids in _parts(lost, BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
     reached = yield from _flood(context, index, grouping, seeds)
     for part in _parts(sorted(reached), BUCKETS):

@@ -26,6 +26,7 @@ from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.hashing import to_hex
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import Fields, group_fields
+from es_simhash.index.grouping.regrouping import target_of
 from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
@@ -108,6 +109,7 @@ def read_groups(
     grouping: Grouping,
     *,
     changed: Mapping[str, Any] | None = None,
+    may_lack: bool = True,
     resources: Resources = _USUAL,
 ) -> Flow[tuple[Table, Groups]]:
     """
@@ -126,6 +128,8 @@ def read_groups(
             How they are grouped.
         changed:
             A query for the documents that were changed; ``None`` for all documents.
+        may_lack:
+            Whether canonicals may have been deleted, so that their members have to be found.
         resources:
             What the search for pairs may use; pairs that memory does not hold are in a temporary file.
     """
@@ -139,11 +143,11 @@ def read_groups(
     if changed is None:
         yield from read_all(context, index, table)
     else:
-        yield from read_touched(context, index, table, grouping, changed)
+        yield from read_touched(context, index, table, grouping, changed, may_lack=may_lack)
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = yield Compute(table.with_candidates)
-        texts = yield from read_texts(index, table, places.tolist(), text_fields)
+        texts = yield from read_texts(index, table, places.tolist(), text_fields, grouping.measure)
     groups = yield Compute(table.group, (texts,))
     return table, groups
 
@@ -156,6 +160,8 @@ def reconcile(
     *,
     since: str | None = None,
     ids: Collection[str] | None = None,
+    may_lack: bool = True,
+    if_grouped: bool = False,
     dry_run: bool = False,
     regroup: bool = False,
     resources: Resources = _USUAL,
@@ -168,7 +174,9 @@ def reconcile(
     grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
 
     With *since*, or *ids* (at most some thousand), only the groups are judged that documents grouped at that moment or
-    later, or documents with these ids, may have changed.
+    later, or documents with these ids, may have changed; without *may_lack*, no canonical was deleted since.
+
+    With *if_grouped*, nothing is done where no index records a grouping.
 
     Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
     for 200 of them; then a multi-get and a bulk for every 500 documents to change.
@@ -177,6 +185,8 @@ def reconcile(
     if regroup and query is not None:
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     resolved = yield from resolve_index(context, index)
+    if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
+        return Reconciled(0, 0, 0, 0)
     if not dry_run:
         refuse_updates(resolved.mappings)
     grouping = yield from settle_grouping(
@@ -196,7 +206,7 @@ def reconcile(
     with noting(lambda: f"{rewritten():,} documents were rewritten"):
         for _ in range(ROUNDS):
             table, groups = yield from read_groups(
-                context, index, resolved, grouping, changed=query, resources=resources
+                context, index, resolved, grouping, changed=query, may_lack=may_lack, resources=resources
             )
             wrong = yield Compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))

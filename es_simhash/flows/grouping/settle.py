@@ -16,7 +16,7 @@ from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.refresh import now
-from es_simhash.index.grouping.content import Content, cut_together
+from es_simhash.index.grouping.content import Content, prepare_together
 from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.decide import Decider, Uncompared
 from es_simhash.index.grouping.item import Item, put_decision, regroup_body
@@ -34,7 +34,7 @@ def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *,
     """
     now = int(milliseconds_of(at) or 0)
     if existing.is_compared:
-        cut_together(_compared_soon(items, existing))
+        prepare_together(_compared_soon(items, existing), decider.grouping.measure)
     drafts = [item.draft for item in items if item.draft is not None]
     decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
     return [_decide(decider, item, existing, prefix=prefix, now=now) for item in items]

@@ -1,5 +1,5 @@
 """
-Reading the texts of documents that may be neighbours, as sets of shingles, in bounded memory.
+Reading the texts of documents that may be neighbours, prepared for their comparison, in bounded memory.
 
 What is done with them is in ``index.grouping``.
 """
@@ -17,7 +17,7 @@ from es_simhash.flows.context import Index
 from es_simhash.flows.lookup.fetch import FETCH
 from es_simhash.flows.lookup.verify import FoundTexts, fetch_texts
 from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
-from es_simhash.index.similarity import shingle_set
+from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,24 +26,27 @@ if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Texts
     from es_simhash.index.grouping.table import Row, Table
 
-__all__ = ["ShingleStore", "read_texts"]
+__all__ = ["TextStore", "read_texts"]
 
 MEMORY_BYTES = 256 * 2**20
 
 
-class ShingleStore:
+class TextStore:
     """
-    The shingles of different texts: in memory up to a bound, then in a temporary file that is mapped into memory.
+    Different texts, prepared: in memory up to a bound, then in a temporary file that is mapped into memory.
 
-    Equal texts, after normalisation, are kept once. Besides the shingles, 8 bytes each, a text takes about 200 bytes of
-    memory.
+    Equal texts, after normalisation, are kept once. Besides the shingles or units, 8 bytes each, a text takes about 200
+    bytes of memory.
 
     Args:
+        measure:
+            By which they will be compared.
         memory_bytes:
-            How much memory the shingles may take.
+            How much memory the prepared texts may take.
     """
 
-    def __init__(self, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.measure = measure
         self._limit = memory_bytes
         self._numbers: dict[bytes, int] = {}
         self._ends = array("q", [0])
@@ -52,18 +55,18 @@ class ShingleStore:
         self._mapped: NDArray[np.uint64] | None = None
 
     def add(self, text: str) -> int:
-        """Add the shingles of *text*; return the number of the text, that of an equal one where there is one."""
-        shingles = shingle_set(text)
-        digest = hashlib.blake2b(shingles.tobytes(), digest_size=16).digest()
+        """Add *text*, prepared; return the number of the text, that of an equal one where there is one."""
+        prepared = self.measure.prepare([text])[0]
+        digest = hashlib.blake2b(prepared.tobytes(), digest_size=16).digest()
         number = self._numbers.setdefault(digest, len(self._numbers))
         if number == len(self._ends) - 1:
-            self._ends.append(self._ends[-1] + shingles.size)
-            self._put(shingles)
+            self._ends.append(self._ends[-1] + prepared.size)
+            self._put(prepared)
         return number
 
-    def _put(self, shingles: NDArray[np.uint64]) -> None:
+    def _put(self, prepared: NDArray[np.uint64]) -> None:
         if self._file is None:
-            self._kept.append(shingles)
+            self._kept.append(prepared)
             if 8 * self._ends[-1] <= self._limit:
                 return
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
@@ -72,19 +75,19 @@ class ShingleStore:
                 self._file.write(each.tobytes())
             self._kept.clear()
         else:
-            self._file.write(shingles.tobytes())
+            self._file.write(prepared.tobytes())
         self._mapped = None
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many shingles each text has."""
+        """How many shingles or units each text has."""
         import numpy as np  # noqa: PLC0415
 
         ends = np.array(self._ends, np.int64)
         return ends[1:] - ends[:-1]
 
     def __getitem__(self, number: int) -> NDArray[np.uint64]:
-        """Return the sorted shingles of the text *number*."""
+        """Return the text *number*, prepared."""
         import numpy as np  # noqa: PLC0415
 
         if self._file is None:
@@ -100,6 +103,7 @@ def read_texts(
     table: Table,
     places: Sequence[int],
     text_fields: Mapping[str, Sequence[str]],
+    measure: TextMeasure,
 ) -> Flow[Texts]:
     """
     Return the present texts of the documents at *places* of *table*.
@@ -115,6 +119,8 @@ def read_texts(
             Those whose texts are wanted.
         text_fields:
             Fields of the text, by name of the index.
+        measure:
+            By which the texts will be compared.
 
     Raises:
         IncompleteSearchError: If shards did not answer.
@@ -123,7 +129,7 @@ def read_texts(
 
     from es_simhash.index.grouping.groups import Texts  # noqa: PLC0415 -- loads numpy
 
-    store = ShingleStore()
+    store = TextStore(measure)
     numbers = np.full(len(table), -1, np.int64)
     versions = np.full((len(table), 2), -1, np.int64)
     for begin in range(0, len(places), FETCH):
@@ -141,7 +147,7 @@ def read_texts(
     return Texts(store, numbers, unread, versions)
 
 
-def _add(store: ShingleStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
+def _add(store: TextStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
     for place, row in rows.items():
         text = found.texts.get(row.key)
         if text is not None:

@@ -13,13 +13,12 @@ from typing import Any, Literal, get_args
 from es_simhash.arguments import check_choice, check_count, check_name, check_names
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.lookup.verify import Verification, Verify, verification_of
+from es_simhash.index.measures.verification import Verification, Verify, verification_of
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, LookupPlan, check_max_distance, check_plan
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.query import check_filter, check_source
 from es_simhash.index.rescore import NearDups
-from es_simhash.index.similarity import DEFAULT_SIMILARITY
 
 __all__ = ["OnIncomplete", "Options", "Sizes", "check_complete", "effective_distance", "usable_limits"]
 
@@ -88,14 +87,11 @@ class Options:
     verification: Verification | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        similarity = DEFAULT_SIMILARITY
-        if self.preset is not None:
-            preset = get_preset(self.preset)
-            similarity = preset.similarity
-            if self.max_distance is None:
-                object.__setattr__(self, "max_distance", preset.max_distance)
-        verify = self.preset is not None if self.verify is None else self.verify
-        object.__setattr__(self, "verification", verification_of(verify, similarity=similarity))
+        preset = None if self.preset is None else get_preset(self.preset)
+        if preset is not None and self.max_distance is None:
+            object.__setattr__(self, "max_distance", preset.max_distance)
+        verify = preset is not None if self.verify is None else self.verify
+        object.__setattr__(self, "verification", verification_of(verify, preset=preset))
         if self.max_distance is not None:
             check_max_distance(self.max_distance)
         if self.size is not None:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.flows.context import Context, local_names
 from es_simhash.flows.protocol import Call, Compute, Flow, Together, status_of
 from es_simhash.flows.transfer.answers import find_gaps, refusal_text
+from es_simhash.flows.transfer.positions import Positions, PositionsError
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.flows.transfer.retry import Patience, ask, is_passing
+from es_simhash.flows.transfer.retry import Patience, is_passing
 from es_simhash.index.fields import Fields
-from es_simhash.index.resident.shards import NOTHING, Position, Range, Shard, ShardReading, read_positions
+from es_simhash.index.resident.shards import NOTHING, Range, Shard, ShardReading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +37,6 @@ BYTES = 76
 DIGITS = 16
 GONE = 404
 CUT = 200
-_STATS = "_shards,indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no"
 
 
 class ResidentError(Exception):
@@ -130,7 +130,7 @@ class Resident:
         self._readings: dict[Shard, ShardReading] = {}
         # How many operations of the caller came after all that is certain, by index; None if that is not known.
         self._own: Counter[str] | None = None
-        self._shards_of: dict[str, int] = {}  # by uuid
+        self._positions = Positions(index)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -161,7 +161,7 @@ class Resident:
     def catch_up(self, *, documents: int) -> Flow[None]:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
         self._own = None
-        yield from self._take_positions((yield from _ask(self.positions_call())))
+        yield from self._take_positions()
         yield from refresh(self._index)
         for each in self._readings.values():
             each.note_refresh()
@@ -180,8 +180,7 @@ class Resident:
 
     def positions_call(self) -> Call:
         """Return the request for the numbers of all shards; nothing of the caller is being written meanwhile."""
-        arguments = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
-        return Call("index_stats", arguments)
+        return self._positions.call()
 
     def ranges(self, answer: Any) -> Flow[list[Range]]:
         """
@@ -258,33 +257,18 @@ class Resident:
                 found.append(Range(shard, firsts[-1]))
         return found
 
-    def _take_positions(self, answer: Any) -> Flow[None]:
+    def _take_positions(self, answer: Any = None) -> Flow[None]:
         """Note where each shard is; begin with shards that are new, and forget those that are gone."""
-        if isinstance(answer, Exception):
-            if not is_passing(answer):
-                raise _as_fault(answer, "statistics")
-            answer = yield from _ask(self.positions_call())
-        positions = read_positions(answer)
-        if (answer.get("_shards") or {}).get("failed") or not positions:
-            raise ResidentError("statistics")
-        yield from self._check_shards(positions)
+        try:
+            positions = yield from self._positions.read(answer)
+        except PositionsError as error:
+            raise ResidentError(error.kind) from error
+        except Exception as error:
+            raise _as_fault(error, "statistics") from error
         for shard in [each for each in self._readings if each not in positions]:
             del self._readings[shard]
         for shard, position in positions.items():
             self._readings.setdefault(shard, ShardReading(position)).note(position)
-
-    def _check_shards(self, positions: Mapping[Shard, Position]) -> Flow[None]:
-        """Raise an error unless *positions* has every shard of every index."""
-        numbers: dict[str, set[int]] = {}
-        for each in positions:
-            numbers.setdefault(each.uuid, set()).add(each.number)
-        if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
-            call = Call("get_settings", {"index": ",".join(sorted(new)), "name": "index.number_of_shards"})
-            answer = yield from _ask(call)
-            for name in new.keys() & answer.keys():
-                self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
-        if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
-            raise ResidentError("primary")
 
     def _read(self, ranges: Iterable[Range]) -> Flow[NDArray[np.uint64]]:
         """Search *ranges*, a few in each request; return the fingerprints that are new."""
@@ -382,13 +366,6 @@ def _values(digits: Sequence[str]) -> NDArray[np.uint64]:
     if wrong := [each for each in digits if len(each) != DIGITS]:
         raise ValueError(wrong[0])
     return np.frombuffer(bytes.fromhex("".join(digits)), ">u8").astype(np.uint64)
-
-
-def _ask(call: Call) -> Flow[Any]:
-    try:
-        return (yield from ask(call))
-    except Exception as error:
-        raise _as_fault(error, "statistics") from error
 
 
 def _as_fault(error: Exception, kind: ResidentFault) -> Exception:

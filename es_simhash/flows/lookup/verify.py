@@ -1,17 +1,16 @@
 """
 Verification of what a lookup found: get the texts of the near-duplicates, and keep those whose text is the same.
 
-How similar two texts are is computed in ``index.similarity``. Here is where the texts come from, and what happens to a
+How similar two texts are is computed in ``index.measures``. Here is where the texts come from, and what happens to a
 near-duplicate whose text is not available: it is kept, without a similarity, and the answer says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Index, index_key
 from es_simhash.flows.lookup.fetch import FETCH, fetch_hits, meant_hits
@@ -20,76 +19,18 @@ from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.index.keys import Key, document_key
+from es_simhash.index.measures.verification import TextSource, Verification
 from es_simhash.index.meta import IndexSettings, check_text_fields
 from es_simhash.index.rescore import NearDup, NearDups
-from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound, compare_shingles, shingle_sets
 
 __all__ = [
     "FETCH",
     "FoundTexts",
     "NoText",
-    "TextSource",
-    "Verification",
-    "Verify",
     "fetch_text",
     "fetch_texts",
-    "verification_of",
     "verify_near_dups",
 ]
-
-TextSource: TypeAlias = Callable[[NearDup], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """
-    How to verify near-duplicates.
-
-    Args:
-        similarity:
-            Smallest shingle Jaccard similarity to keep, 0 to 1; with 0 nothing is dropped.
-        text_field:
-            Field or fields of the text in the index; by default those that the index records.
-        texts:
-            A function that returns the text of a :class:`NearDup`, or ``None``, in place of the index; async clients
-            call it in a thread.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        InvalidInputError: If the similarity is out of range, or a field name cannot be used.
-    """
-
-    similarity: float = DEFAULT_SIMILARITY
-    text_field: str | Sequence[str] = ()
-    texts: TextSource | None = None
-
-    def __post_init__(self) -> None:
-        check_bound(self.similarity, name="similarity")
-        check_fields("text_field", self.text_field, may_lack=True)
-        if self.texts is not None and not callable(self.texts):
-            raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
-
-
-Verify: TypeAlias = bool | float | TextSource | Verification
-
-
-def verification_of(verify: Verify | None, *, similarity: float = DEFAULT_SIMILARITY) -> Verification | None:
-    """
-    Return the verification that the argument *verify* of the find methods means; ``None`` for none.
-
-    Raises:
-        TypeError: If it is neither a bool, a number, a function nor a :class:`Verification`.
-        InvalidInputError: If it is a number out of range.
-    """
-    if verify is None or verify is False:
-        return None
-    if isinstance(verify, Verification):
-        return verify
-    if verify is True:
-        return Verification(similarity)
-    if callable(verify):
-        return Verification(similarity, texts=verify)
-    return Verification(check_bound(verify))
 
 
 def verify_near_dups(
@@ -137,7 +78,7 @@ def verify_near_dups(
         if not fields:
             raise _no_fields(index)
         texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
-    compared = _Compared(texts_found, settings, fields, verification.similarity)
+    compared = _Compared(texts_found, settings, fields, verification)
     answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), compared))
     return answers
 
@@ -295,12 +236,12 @@ def _no_fields(index: Index) -> InvalidInputError:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What near-duplicates are compared by: their texts, where those come from, and the bound."""
+    """What near-duplicates are compared by: their texts, where those come from, the measure and the bound."""
 
     found: FoundTexts
     settings: IndexSettings
     fields: Sequence[str]
-    bound: float
+    verification: Verification
 
     def current_fingerprints(self) -> dict[Key, int | None]:
         """Return the fingerprints of the texts; empty if these are not the fields that were fingerprinted."""
@@ -310,22 +251,23 @@ class _Compared:
 
 
 def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
-    known = compared.found.texts
-    shingles = dict(zip(known, shingle_sets(list(known.values())), strict=True))
+    known, bound = compared.found.texts, compared.verification.similarity
+    measure = compared.verification.text_measure
+    prepared = dict(zip(known, measure.prepare(list(known.values())), strict=True))
     current = compared.current_fingerprints()
     answers = []
-    wanted = shingle_sets([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
+    wanted = measure.prepare([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
     for answer, asked in zip(found, wanted, strict=True):
         kept: list[NearDup] = []
         missing: list[tuple[NearDup, NoText]] = []
         for each in answer:
-            if each.key not in shingles:
+            if each.key not in prepared:
                 missing.append((each, compared.found.missing[each.key]))
                 kept.append(each)
                 continue
-            same = compare_shingles(asked, shingles[each.key])
-            if same.jaccard >= compared.bound:
-                kept.append(replace(each, similarity=same.jaccard, containment=same.containment))
+            same = measure.compare(asked, prepared[each.key], bound=bound)
+            if same.similarity >= bound:
+                kept.append(replace(each, similarity=same.similarity, containment=same.containment))
             elif each.key in current and current[each.key] != each.fingerprint:
                 missing.append((each, NoText("changed")))
                 kept.append(each)

@@ -109,7 +109,7 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
     grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
     refuse_updates(resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
-    comparer = _comparer(context, resolved, options, options.bound(grouping))
+    comparer = _comparer(context, resolved, options, grouping)
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = yield from read_uuids(names)
@@ -123,7 +123,7 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
         refuse_excess(guards.find_excess(len(order)))
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
-        recorded = {**grouping.to_dict(), "similarity": comparer.bound}
+        recorded = replace(grouping, similarity=comparer.bound).to_dict()
         header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)))
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {**planning.left_out, "limit": len(writer) - len(order)}
@@ -131,13 +131,14 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
     return RemovalPlan(str(path), sha256, len(order), guards.documents, len(groups.duplicates), left_out)
 
 
-def _comparer(context: Context, resolved: Resolved, options: PlanOptions, bound: float | None) -> Comparer:
+def _comparer(context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping) -> Comparer:
+    bound = options.bound(grouping)
     text_fields = {name: own.text_fields for name, own in resolved.each.items()}
     if bound is not None:
         require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     shown = (*options.show, *([options.protect] if options.protect else ()))
-    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars)
+    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars, grouping.measure)
 
 
 class _Planning:

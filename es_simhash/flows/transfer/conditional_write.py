@@ -21,7 +21,7 @@ __all__ = ["Change", "rewrite", "versioned_header"]
 CONFLICT = 409
 MISSING = 404
 UNREADABLE = 503
-_NO_INDEX = "index_not_found_exception"
+NO_INDEX = "index_not_found_exception"
 # Others who change the same document are soon done.
 _CONFLICT_WAIT_SECONDS = 0.05
 _ATTEMPTS = 8
@@ -77,7 +77,7 @@ def rewrite(
             outcomes[i] = None
             place = places[i]
             refusal = Refusal.read(UNREADABLE, item["error"]) if "error" in item else None
-            if refusal is not None and refusal.type != _NO_INDEX:
+            if refusal is not None and refusal.type != NO_INDEX:
                 # A full queue or a shard without a copy says nothing of the document.
                 outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal)
                 unread.append(i)

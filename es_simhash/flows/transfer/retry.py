@@ -23,6 +23,7 @@ SHARD_ATTEMPTS = 5
 
 FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 30.0
+MOST_DOUBLINGS = 20
 # Too many requests, and what proxies and clusters answer while a node restarts.
 _PASSING = frozenset({429, 502, 503, 504})
 
@@ -60,7 +61,8 @@ class Patience:
 
     def wait(self) -> Wait:
         """Count a failure, and return the wait before the next attempt."""
-        seconds = min(self.first_wait_seconds * 2**self.failures, LONGEST_WAIT_SECONDS)
+        doublings = min(self.failures, MOST_DOUBLINGS)
+        seconds = min(self.first_wait_seconds * 2**doublings, LONGEST_WAIT_SECONDS)
         self.failures += 1
         return Wait(seconds)
 

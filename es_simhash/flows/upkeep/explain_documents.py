@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_count, check_name
 from es_simhash.flows.context import Context, Index, check_index
-from es_simhash.flows.lookup.verify import Verification, fetch_text
+from es_simhash.flows.lookup.verify import fetch_text
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.hashing import Scheme
+from es_simhash.index.measures.verification import Verification
 
 if TYPE_CHECKING:
     from es_simhash.quality.explain_texts import Explanation

@@ -1,7 +1,7 @@
 """
 Installs the ingest pipeline that computes fingerprints on the server, and lets an index use it.
 
-The pipeline is built in ``pipeline``. Before it is stored, the server has to compute fingerprints of probe texts.
+The pipeline is built in ``pipeline``. Before it is stored, the server has to compute fingerprints of probes.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
 
 
 def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> Flow[None]:
-    """Let the server compute the fingerprints of probe texts, without storing anything."""
-    body = {"pipeline": pipeline, "docs": probe_documents(text_field, prefix=prefix)}
+    """Let the server compute the fingerprints of the probes, without storing anything."""
+    body = {"pipeline": pipeline, "docs": probe_documents(scheme, text_field, prefix=prefix)}
     try:
         answer = yield Call("simulate_pipeline", {"body": body})
     except Exception as error:
@@ -124,8 +124,8 @@ def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, pref
     if differences := find_differences(answer["docs"], scheme, prefix=prefix):
         first = differences[0]
         raise PipelineError(
-            f"the server makes other bits for {len(differences)} of {len(answer['docs'])} probe texts "
-            f"({first.found}, not {first.expected}, for {shorten(first.text, limit=40)}): compute the fingerprints in "
+            f"the server makes other bits for {len(differences)} of {len(answer['docs'])} probes "
+            f"({first.found}, not {first.expected}, for {shorten(first.given, limit=40)}): compute the fingerprints in "
             "Python, and report this with the versions of the server and its Java",
             kind="differs",
         )

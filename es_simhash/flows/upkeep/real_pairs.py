@@ -1,5 +1,5 @@
 """
-Reads pairs of documents near each other that an index really has, for :class:`~es_simhash.quality.tuning.RealPairs`.
+Reads pairs of documents near each other that an index really has, for ``quality.real_pairs``.
 
 The documents near a sample of documents are looked up, and some of them are read and compared by text. Writes nothing.
 """
@@ -21,15 +21,15 @@ from es_simhash.index.keys import Key
 from es_simhash.index.rescore import NearDup, NearDups
 
 if TYPE_CHECKING:
-    from es_simhash.quality.tuning import RealPairs
+    from es_simhash.quality.real_pairs import RealPairs
 
 __all__ = ["LOOKUPS", "read_real_pairs"]
 
 LOOKUPS = 200
 """Sampled documents that are looked up."""
 _TOGETHER = 20
-# Of the documents near one, so many are compared; each then stands for several.
-_COMPARED = 50
+# Of the documents near one, so many are compared, and as many of those farther away; each then stands for several.
+_COMPARED, _NEAR = 50, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +99,25 @@ def read_real_pairs(
 
 def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_Pair]:
     near = [each for each in answer if each.key != itself]
-    drawn = near if len(near) <= _COMPARED else chance.sample(near, _COMPARED)
-    return [_Pair(number, each, len(near) / len(drawn)) for each in drawn]
+    pairs = []
+    # Apart, because the many that are farther away would crowd out the few that matter most.
+    for part in ([each for each in near if each.distance <= _NEAR], [each for each in near if each.distance > _NEAR]):
+        drawn = part if len(part) <= _COMPARED else chance.sample(part, _COMPARED)
+        pairs += [_Pair(number, each, len(part) / len(drawn)) for each in drawn]
+    return pairs
 
 
 def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str]) -> RealPairs:
     import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
-    from es_simhash.index.similarity import compare_pairs  # noqa: PLC0415
-    from es_simhash.quality.tuning import RealPairs  # noqa: PLC0415
+    from es_simhash.index.measures.compare_pairs import compare_pairs  # noqa: PLC0415
+    from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs  # noqa: PLC0415
 
     places = {key: len(texts) + place for place, key in enumerate(others)}
     left = np.array([each.number for each in pairs], np.int64)
     right = np.array([places[each.near_dup.key] for each in pairs], np.int64)
-    similarity, _ = compare_pairs([*texts, *others.values()], left, right)
+    every = [*texts, *others.values()]
+    similarity, _ = compare_pairs(every, left, right)
+    letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS, bound=SAME_LETTERS)
     distance = np.array([each.near_dup.distance for each in pairs], np.int64)
-    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64), left)
+    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64), left, letters)

@@ -31,14 +31,15 @@ from es_simhash.index.plan_cost import IndexStats, estimate
 from es_simhash.index.presets import PRESETS
 
 if TYPE_CHECKING:
-    from es_simhash.quality.tuning import RealPairs, Tuning
+    from es_simhash.quality.real_pairs import RealPairs
+    from es_simhash.quality.tuning import Tuning
 
 __all__ = ["SCHEMES", "tune"]
 
 SCHEMES = ("shingles", "words")
 """The schemes that are compared by default, in addition to the scheme of the index."""
 
-LARGEST_DISTANCE = 12
+LARGEST_DISTANCE = 16
 """Pairs of documents up to so many bits apart are read; ``quality.tuning`` gives no figures beyond it."""
 
 
@@ -173,13 +174,15 @@ def _measure(
     pairs_of: tuple[Scheme, RealPairs] | None,
 ) -> Tuning:
     from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
-    from es_simhash.quality.edits import conversion_is_available  # noqa: PLC0415
+    from es_simhash.quality.edits import NOISE, conversion_is_available  # noqa: PLC0415
 
     edited = tuning.inject(texts, seed=seed)
+    noisy = tuning.inject(texts, seed=seed, edits=NOISE)
     all_notes = list(notes)
     if not conversion_is_available():
         all_notes.append("traditional and simplified Chinese were not tried: pip install 'es-simhash[preprocess]'")
     real = dict([pairs_of] if pairs_of else [])
+    all_notes += [note for each in real.values() for note in tuning.note_noise(each)]
     figures = [
         row
         for scheme in schemes
@@ -187,7 +190,7 @@ def _measure(
     ]
     presets = []
     for preset in PRESETS.values():
-        measured = tuning.measure_preset(edited, preset.name, get_scheme(preset.scheme), documents=documents)
+        measured = tuning.measure_preset(edited, noisy, preset.name, get_scheme(preset.scheme), documents=documents)
         cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
         presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
     means = {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from es_simhash.index.grouping.all_pairs import near_pairs
 from es_simhash.index.grouping.edges import Edges
-from es_simhash.index.grouping.nodes import Documents, Nodes, ShingleSets, similar_pairs
+from es_simhash.index.grouping.nodes import Documents, Nodes, PreparedTexts, similar_pairs
 from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Rule
 from es_simhash.index.joins.ranks import sort_places
@@ -98,7 +98,7 @@ def group_documents(
     *,
     rule: Rule = "star",
     span: int = 0,
-    sets: ShingleSets | None = None,
+    sets: PreparedTexts | None = None,
     similarity: float = 0.0,
     resources: Resources = _USUAL,
 ) -> Places:
@@ -115,7 +115,7 @@ def group_documents(
         span:
             Largest difference of their dates, in their unit, where they have dates.
         sets:
-            The shingles of their texts; ``None`` where texts are not compared.
+            Their texts, prepared; ``None`` where texts are not compared.
         similarity:
             Smallest similarity of the texts of neighbours.
         resources:

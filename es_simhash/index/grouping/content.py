@@ -13,13 +13,12 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.index.similarity import compare_shingles, shingle_set, shingle_sets
-
 if TYPE_CHECKING:
     from es_simhash.index.grouping.rule import Grouping
-    from es_simhash.index.similarity import Shingles, Similarity
+    from es_simhash.index.measures.measure import Score, TextMeasure
+    from es_simhash.index.similarity import Shingles
 
-__all__ = ["Comparison", "Content", "Unread", "compare_contents", "cut_together", "moment_of", "per_of"]
+__all__ = ["Comparison", "Content", "Unread", "compare_contents", "moment_of", "per_of", "prepare_together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,9 @@ class Unread:
 
 class Content:
     """
-    What one document is compared by; its shingles are computed when it is first compared.
+    What one document is compared by; its text is prepared when it is first compared.
 
-    Memory: the text, and after the first comparison 8 bytes for each of its distinct shingles instead.
+    Memory: the text, and after the first comparison 8 bytes for each of its distinct shingles, or units, instead.
 
     Args:
         text:
@@ -68,7 +67,7 @@ class Content:
             Why it cannot be compared; ``None`` where it can.
     """
 
-    __slots__ = ("_shingles", "_text", "digest", "moment", "per", "unread")
+    __slots__ = ("_prepared", "_text", "digest", "moment", "per", "unread")
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class Content:
     ) -> None:
         self._text = text
         self.digest = b"" if text is None else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        self._shingles: Shingles | None = None
+        self._prepared: Shingles | None = None
         self.per = per
         self.moment = moment
         self.unread = unread
@@ -102,26 +101,26 @@ class Content:
 
     @property
     def size(self) -> int:
-        """About how many bytes its text, or its shingles, occupy."""
-        if self._shingles is not None:
-            return self._shingles.nbytes
+        """About how many bytes its text occupies, prepared or not."""
+        if self._prepared is not None:
+            return self._prepared.nbytes
         return 0 if self._text is None else self._text.__sizeof__()
 
-    def shingles(self) -> Shingles:
-        """Return the shingles of its text."""
-        found = self._shingles
+    def prepared(self, measure: TextMeasure) -> Shingles:
+        """Return its text as *measure* compares it; an index has one measure, so it is always the same."""
+        found = self._prepared
         if found is None:
-            found = shingle_set(self._text or "")
-            self.put_shingles(found)
+            found = measure.prepare([self._text or ""])[0]
+            self.put_prepared(found)
         return found
 
-    def put_shingles(self, shingles: Shingles) -> None:
-        """Take *shingles* as those of its text, and let go of the text."""
-        self._shingles, self._text = shingles, None
+    def put_prepared(self, prepared: Shingles) -> None:
+        """Take *prepared* for its text, and let go of the text."""
+        self._prepared, self._text = prepared, None
 
     @property
     def pending_text(self) -> str | None:
-        """The text, until its shingles are computed."""
+        """The text, until it is prepared."""
         return self._text
 
 
@@ -140,7 +139,7 @@ class Comparison:
     """
 
     are_neighbours: bool
-    similarity: Similarity | None = None
+    similarity: Score | None = None
     unread: Unread | None = None
 
 
@@ -170,36 +169,34 @@ def compare_contents(first: Content | None, second: Content | None, grouping: Gr
         apart = abs((one.moment or Decimal(0)) - (other.moment or Decimal(0)))
         if apart > grouping.within.milliseconds:
             return _NO
-    return _YES if grouping.similarity is None else _compare_texts(one, other, grouping.similarity)
+    return _YES if grouping.similarity is None else _compare_texts(one, other, grouping.similarity, grouping.measure)
 
 
-def _compare_texts(first: Content, second: Content, bound: float) -> Comparison:
+def _compare_texts(first: Content, second: Content, bound: float, measure: TextMeasure) -> Comparison:
     if not (first.has_text and second.has_text):
         missing = second if first.has_text else first
         return Comparison(are_neighbours=False, unread=missing.unread or Unread("text"))
     if first.pending_text is not None and first.digest == second.digest:
-        first.put_shingles(second.shingles())  # a copy: its text need not be cut again
-    mine, others = first.shingles(), second.shingles()
-    smaller, larger = sorted((mine.size, others.size))
-    # No two sets share more than the smaller has.
-    if not smaller or smaller / larger < bound:
+        first.put_prepared(second.prepared(measure))  # a copy: its text need not be prepared again
+    mine, others = first.prepared(measure), second.prepared(measure)
+    if not mine.size or not others.size:
         return Comparison(are_neighbours=bound == 0)
-    similarity = compare_shingles(mine, others)
-    return Comparison(similarity.jaccard >= bound, similarity)
+    score = measure.compare(mine, others, bound=bound)
+    return Comparison(score.similarity >= bound, score)
 
 
-def cut_together(contents: Iterable[Content]) -> None:
+def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:
     """
-    Compute the shingles of all of *contents* that have none yet: several times faster than one by one.
+    Prepare the texts of all of *contents* that are not prepared yet: several times faster than one by one.
     """
     pending: dict[bytes, list[Content]] = {}
     for each in contents:
         if each.pending_text is not None:
             pending.setdefault(each.digest, []).append(each)
     texts = [copies[0].pending_text or "" for copies in pending.values()]
-    for copies, shingles in zip(pending.values(), shingle_sets(texts), strict=True):
+    for copies, prepared in zip(pending.values(), measure.prepare(texts), strict=True):
         for each in copies:
-            each.put_shingles(shingles)
+            each.put_prepared(prepared)
 
 
 def per_of(values: Iterable[Any]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from es_simhash.index.rescore import NearDup
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.content import Content
-    from es_simhash.index.similarity import Similarity
+    from es_simhash.index.measures.measure import Score
 
 __all__ = ["Decider", "Decision", "Draft", "OnDuplicate", "Uncompared", "Verdict", "check_policy"]
 
@@ -145,24 +145,24 @@ class _Neighbour:
 
     distance: int
     document: ExistingDocument
-    similarity: Similarity | None
+    score: Score | None
 
     @property
-    def jaccard(self) -> float | None:
-        """The similarity as one number."""
-        return None if self.similarity is None else self.similarity.jaccard
+    def similarity(self) -> float | None:
+        """How similar the texts are."""
+        return None if self.score is None else self.score.similarity
 
     def to_near_dup(self) -> NearDup:
         """Return it as a policy sees it."""
-        same, document = self.similarity, self.document
+        document = self.document
         return NearDup(
             document.id,
             document.index or "",
             self.distance,
             document.fingerprint or 0,
             document.source,
-            None if same is None else same.jaccard,
-            None if same is None else same.containment,
+            self.similarity,
+            None if self.score is None else self.score.containment,
             document.routing,
         )
 
@@ -179,7 +179,7 @@ class Decider:
     """
 
     def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
-        self._grouping = grouping
+        self.grouping = grouping
         self._policy = policy
         self.in_flight = InFlight(grouping.max_distance)
         self._latest = 0
@@ -219,7 +219,7 @@ class Decider:
                 decision.at,
             )
             # For "star" only canonicals attract other documents; for "connected" members do too.
-            is_attracting = self._grouping.rule == "connected" or decision.group == draft.id
+            is_attracting = self.grouping.rule == "connected" or decision.group == draft.id
             self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
         return decision
 
@@ -241,7 +241,8 @@ class Decider:
     def _judge(
         self, draft: Draft, found: Sequence[ExistingDocument], canonicals: Mapping[str, int], now: int
     ) -> Decision:
-        if not found and draft.content is None and not self.in_flight.has_near(draft.fingerprint):
+        is_readable = draft.content is None or draft.content.unread is None
+        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
             return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
         verdict: Verdict
         leader: ExistingDocument | None
@@ -255,13 +256,13 @@ class Decider:
                 replaced.append(each)
             elif verdict != "write":
                 distance = self._distance_to_canonical(draft, each.document, each.distance, canonicals)
-                leader, similarity, olds = each.document, each.jaccard, ()
+                leader, similarity, olds = each.document, each.similarity, ()
                 group = leader.group
                 break
         else:
             verdict, group, distance = "replace" if replaced else "write", draft.id, 0
             leader = replaced[0].document if replaced else None
-            similarity = replaced[0].jaccard if replaced else None
+            similarity = replaced[0].similarity if replaced else None
             olds = tuple(each.document for each in replaced)
         at = self._moment(draft, olds, now)
         return Decision(verdict, group, distance, leader, olds, similarity, tuple(uncompared), frozenset(hiders), at)
@@ -275,7 +276,7 @@ class Decider:
             uncompared.append(Uncompared(None, unread))
             return
         for distance, each in candidates:
-            comparison = compare_contents(draft.content, each.content, self._grouping)
+            comparison = compare_contents(draft.content, each.content, self.grouping)
             if comparison.unread is not None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             if comparison.are_neighbours:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.index.grouping.nodes import ShingleSets, similar_pairs
+from es_simhash.index.grouping.nodes import PreparedTexts, similar_pairs
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.table import Table
@@ -40,7 +40,7 @@ class Texts:
             not. ``None`` where nobody asked for them.
     """
 
-    sets: ShingleSets
+    sets: PreparedTexts
     numbers: NDArray[np.int64]
     unread: int = 0
     versions: NDArray[np.int64] | None = None

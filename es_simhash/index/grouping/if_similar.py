@@ -13,9 +13,10 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.documents import read_text
 from es_simhash.index.grouping.decide import VERDICTS, Verdict
+from es_simhash.index.measures.measure import Measure, TextMeasure, Unit
 from es_simhash.index.meta import check_text_fields
 from es_simhash.index.rescore import NearDup
-from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound, compare_texts
+from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
 
 __all__ = ["IfSimilar"]
 
@@ -37,11 +38,14 @@ class IfSimilar:
         then:
             ``"tag"``, ``"skip"`` or ``"replace"``.
         similarity:
-            Smallest shingle Jaccard similarity of a duplicate, 0 to 1.
+            Smallest similarity of a duplicate, 0 to 1.
+        measure, unit:
+            What the similarity is: see :class:`~es_simhash.Verification`.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If *then* is another word, *similarity* is out of range, or a field name cannot be used.
+        InvalidInputError: If *then*, *measure* or *unit* is another word, *similarity* is out of range, or a field name
+            cannot be used.
 
     Examples:
         >>> policy = IfSimilar("body", then="skip")
@@ -53,10 +57,13 @@ class IfSimilar:
     text_field: str | Sequence[str]
     then: Verdict = "tag"
     similarity: float = DEFAULT_SIMILARITY
+    measure: Measure = "jaccard"
+    unit: Unit = "words"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text_field", check_text_fields(self.text_field))
         check_bound(self.similarity, name="similarity")
+        TextMeasure(self.measure, self.unit)
         if self.then not in VERDICTS[:3]:
             raise InvalidInputError(f"then {shorten(self.then)} is not known: give 'tag', 'skip' or 'replace'")
 
@@ -71,4 +78,6 @@ class IfSimilar:
             if text is None:
                 return "write"
             texts.append(text)
-        return self.then if compare_texts(*texts).jaccard >= self.similarity else "write"
+        measure = TextMeasure(self.measure, self.unit)
+        score = measure.compare(*measure.prepare(texts), bound=self.similarity)
+        return self.then if score.similarity >= self.similarity else "write"

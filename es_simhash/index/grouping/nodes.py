@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from es_simhash.index.grouping.all_pairs import expand_ranges, near_pairs
 from es_simhash.index.grouping.resources import Resources
-from es_simhash.index.similarity import compare_shingles
+from es_simhash.index.measures.measure import TextMeasure
 
-__all__ = ["MISSING", "Documents", "Nodes", "ShingleSets", "similar_pairs"]
+__all__ = ["MISSING", "Documents", "Nodes", "PreparedTexts", "similar_pairs"]
 
 Places = NDArray[np.int64]
 PlacePairs = tuple[Places, Places]
@@ -32,15 +32,19 @@ _USUAL = Resources()
 _LATEST = 2**62 - 1
 
 
-class ShingleSets(Protocol):
-    """The shingles of different texts, by number."""
+class PreparedTexts(Protocol):
+    """Different texts, prepared by a measure, by number."""
+
+    @property
+    def measure(self) -> TextMeasure:
+        """The measure."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many shingles each text has."""
+        """How many shingles or units each text has."""
 
     def __getitem__(self, number: int) -> NDArray[np.uint64]:
-        """Return the sorted shingles of a text."""
+        """Return a prepared text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]
 
 
 def similar_pairs(
-    pairs: PlacePairs, texts: NDArray[np.int64], sets: ShingleSets, similarity: float
+    pairs: PlacePairs, texts: NDArray[np.int64], sets: PreparedTexts, similarity: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """
     Return which of *pairs* have texts of at least *similarity*, and the similarities of those.
@@ -180,16 +184,16 @@ def similar_pairs(
         texts:
             The number of the text of each place.
         sets:
-            The shingles of the texts.
+            The texts, prepared.
         similarity:
-            Smallest shingle Jaccard similarity, 0 to 1.
+            Smallest similarity by their measure, 0 to 1.
     """
     left, right = texts[pairs[0]], texts[pairs[1]]
     sizes = sets.sizes
     small, large = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
-    # No two sets share more than the smaller has.
-    bound = small / np.maximum(large, 1)
-    found = np.where(left == right, bound, 0.0)
-    for number in np.flatnonzero((left != right) & (bound >= similarity)).tolist():
-        found[number] = compare_shingles(sets[int(left[number])], sets[int(right[number])]).jaccard
+    largest = sets.measure.largest(small, large)
+    found = np.where(left == right, largest, 0.0)
+    for number in np.flatnonzero((left != right) & (largest >= similarity)).tolist():
+        texts_of_pair = sets[int(left[number])], sets[int(right[number])]
+        found[number] = sets.measure.compare(*texts_of_pair, bound=similarity).similarity
     return found >= similarity, found

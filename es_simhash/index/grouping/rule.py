@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 from es_simhash.arguments import check_choice, check_field
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import get_scheme
 from es_simhash.index.grouping.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
 from es_simhash.index.grouping.within import Within, parse_within
+from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
+from es_simhash.index.measures.verification import Verification, Verified, measure_of
 from es_simhash.index.meta import IndexSettings, no_text_field
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.index.presets import Preset, get_preset
@@ -29,15 +31,11 @@ __all__ = [
     "Grouping",
     "GroupingRequest",
     "Rule",
-    "Verified",
     "choose_grouping",
 ]
 
 Rule = Literal["star", "connected"]
 RULES: tuple[str, ...] = get_args(Rule)
-Verified: TypeAlias = bool | float
-"""What a caller gives as ``verify``: ``True``, ``False``, or the smallest similarity of neighbours."""
-
 GROUPING_KEY = "grouping"
 
 
@@ -59,11 +57,13 @@ class Grouping:
             Which document is preferred as canonical: keys as :func:`~es_simhash.index.grouping.order.parse_key` reads
             them. The id decides among documents that are equal by all of them.
         similarity:
-            Smallest shingle Jaccard similarity of the texts of neighbours; ``None``: texts are not compared.
+            Smallest similarity of the texts of neighbours; ``None``: texts are not compared.
         per:
             A keyword field: only documents with the same value are neighbours; ``None`` for no such condition.
         within:
             A date field and a span; ``None`` for no such condition.
+        measure:
+            What the similarity is.
 
     Raises:
         TypeError: If an attribute has the wrong type.
@@ -76,6 +76,7 @@ class Grouping:
     similarity: float | None = None
     per: str | None = None
     within: Within | None = None
+    measure: TextMeasure = WORD_SHINGLES
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -83,6 +84,8 @@ class Grouping:
         object.__setattr__(self, "order", check_order(self.order))
         if self.similarity is not None:
             object.__setattr__(self, "similarity", check_bound(self.similarity))
+        else:
+            object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal groupings are equal
         if self.per is not None:
             check_field("per", self.per)
         if self.within is not None:
@@ -91,6 +94,7 @@ class Grouping:
     def __str__(self) -> str:
         """Return the grouping as words, for messages."""
         texts = "texts not compared" if self.similarity is None else f"similarity {self.similarity:g}"
+        texts += "" if self.measure == WORD_SHINGLES else f" ({self.measure})"
         more = [f"per {self.per}"] if self.per else []
         more += [f"within {self.within}"] if self.within else []
         limits = ", ".join([f"max_distance {self.max_distance}", texts, *more])
@@ -107,12 +111,18 @@ class Grouping:
         return self.similarity is None and self.per is None and self.within is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plain JSON values that stand in ``_meta``."""
+        """
+        Return the plain JSON values that stand in ``_meta``.
+
+        A similarity of another measure than the usual one is an object: versions that know of no other measure expect a
+        number there, and refuse the index.
+        """
+        is_usual = self.measure == WORD_SHINGLES
         return {
             "rule": self.rule,
             "max_distance": self.max_distance,
             "canonical": list(self.order),
-            "similarity": self.similarity,
+            "similarity": self.similarity if is_usual else {"at_least": self.similarity, **self.measure.to_dict()},
             **({} if self.per is None else {"per": self.per}),
             **({} if self.within is None else {"within": self.within.to_list()}),
         }
@@ -128,13 +138,17 @@ class Grouping:
             MappingError: If the record is not one of ours.
         """
         try:
+            similarity, measure = recorded.get("similarity"), WORD_SHINGLES
+            if isinstance(similarity, Mapping):
+                similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)
             return cls(
                 recorded["rule"],
                 recorded["max_distance"],
                 recorded["canonical"],
-                recorded.get("similarity"),
+                similarity,
                 recorded.get("per"),
                 recorded.get("within"),
+                measure,
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise MappingError(
@@ -173,9 +187,10 @@ class GroupingRequest:
         default_order:
             The order where none is asked for or recorded.
         preset:
-            A preset: its max_distance and similarity, where these are not given beside it.
+            A preset: its max_distance, similarity and measure, where these are not given beside it.
         verify:
-            ``True``: the similarity of the preset, else 0.8. A number: that similarity. ``False``: by distance alone.
+            ``True``: the similarity of the preset, else 0.8. A number: that similarity. A :class:`Verification`: its
+            similarity and measure. ``False``: by distance alone.
         per:
             A keyword field; ``False`` for none.
         within:
@@ -222,9 +237,13 @@ class GroupingRequest:
             changed["rule"] = self.rule
         if preset is not None:
             changed |= {"max_distance": preset.max_distance, "similarity": preset.similarity}
+            changed["measure"] = measure_of(preset)
         if self.max_distance is not None:
             changed["max_distance"] = self.max_distance
-        if self.verify is not None:
+        if isinstance(self.verify, Verification):
+            self.verify.check_recordable()
+            changed |= {"similarity": self.verify.similarity, "measure": self.verify.text_measure}
+        elif self.verify is not None:
             changed["similarity"] = _similarity(self.verify, preset)
         if self.canonical is not None:
             changed["order"] = self.canonical
@@ -235,7 +254,8 @@ class GroupingRequest:
         return replace(grouping, **changed)
 
 
-def _similarity(verify: Verified, preset: Preset | None) -> float | None:
+def _similarity(verify: bool | float, preset: Preset | None) -> float | None:  # noqa: FBT001 -- what callers give
+    """Return the bound that a number, ``True`` or ``False`` stands for; ``None`` for no comparison."""
     if verify is False:
         return None
     if verify is True:

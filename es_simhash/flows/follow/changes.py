@@ -1,0 +1,178 @@
+"""
+Reads the operations of a shard as documents, and gives those the fingerprint of their text that lack it.
+
+Which operations are read is decided in ``follow``, what a document needs in ``upkeep.judge``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.flows.follow.outage import RefusedForNowError, is_refused_for_now
+from es_simhash.flows.follow.places import Place
+from es_simhash.flows.follow.report import Tally
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.transfer.answers import check_whole, find_gaps, is_window_refused
+from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING
+from es_simhash.flows.transfer.pages import Hits
+from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.retry import ask
+from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
+
+__all__ = ["Changes", "Repaired"]
+
+# What a text needs while it is here: the answer, its fields, and what is computed from it.
+BYTES_PER_CHARACTER = 16
+FIRST_PAGE = 50
+# More of our own writes are not remembered: they are read once more.
+MOST_OWN = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """
+    Operations of a shard.
+
+    Attributes:
+        hits:
+            The documents that they wrote, without those of our own writes.
+        last:
+            The last operation that the page covers.
+        replaced:
+            How many operations have no document: a later one has replaced it, or it was deleted.
+    """
+
+    hits: Hits
+    last: int
+    replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """
+    What became of a page.
+
+    Attributes:
+        ids:
+            The documents whose groups may have changed.
+        has_lost:
+            Whether a canonical may have been deleted, or may have lost its fingerprint.
+    """
+
+    ids: Sequence[str]
+    has_lost: bool
+
+
+class Changes:
+    """
+    Reads changed documents page by page, and repairs them.
+
+    Args:
+        prefix:
+            Name of the object that holds our fields.
+        tally:
+            Counts.
+        batch:
+            Most documents on a page.
+        memory_bytes:
+            What the texts of a page may need; a page has one document at least.
+    """
+
+    def __init__(self, prefix: str, tally: Tally, *, batch: int, memory_bytes: int) -> None:
+        self._prefix = prefix
+        self._tally = tally
+        self._batch = batch
+        self._characters = memory_bytes // BYTES_PER_CHARACTER
+        self._size = min(FIRST_PAGE, batch)
+
+    def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
+        """
+        Return the first page of the operations from *first* to *last* of a shard.
+
+        Raises:
+            IncompleteSearchError: If the shard did not answer whole.
+        """
+        asked = self._size
+        try:
+            answer = yield from ask(self._call(place, judge, first, last))
+        except Exception as error:
+            if asked == 1 or not is_window_refused(error):
+                raise
+            self._batch = self._size = asked // 2
+            return (yield from self.read(place, judge, first, last))
+        check_whole(find_gaps(answer))
+        hits = answer["hits"]["hits"]
+        self._resize(hits)
+        end = hits[-1]["_seq_no"] if len(hits) == asked else last
+        own = {each for each in place.own if first <= each[0] <= end}
+        shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
+        new = [hit for hit in hits if (hit["_seq_no"], hit["_primary_term"]) not in own]
+        return Page(new, end, end + 1 - first - len(own | shown))
+
+    def _call(self, place: Place, judge: Judge, first: int, last: int) -> Call:
+        query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
+        body = {
+            "size": self._size,
+            # Beside a filter a should clause excludes nothing: it only marks hits.
+            "query": {"bool": {"filter": [query], "should": [not_indexed_query(self._prefix)]}},
+            "sort": [{"_seq_no": "asc"}],
+            "seq_no_primary_term": True,
+            "track_total_hits": False,
+            "_source": judge.source,
+        }
+        shard = place.shard
+        return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
+
+    def _resize(self, hits: Hits) -> None:
+        """Choose the size of the next page by the longest document of this one, and at most twice this size."""
+        longest = max((_characters(hit.get("_source")) for hit in hits), default=0)
+        fitting = self._characters // max(1, longest)
+        self._size = max(1, min(self._batch, 2 * self._size, fitting))
+
+    def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[Repaired]:
+        """
+        Write the fingerprints that *hits* need, each only into the version that was read.
+
+        Raises:
+            RefusedForNowError: If the server refuses writes now; what was not written is to be read again.
+        """
+        at = yield Compute(now)
+        judged: list[Judgement] = yield Compute(_judge, (judge, hits, at))
+        wrong = [each for each in judged if each.operation is not None]
+        outcomes = yield from send_bulk([each.operation for each in wrong if each.operation is not None])
+        for each in judged:
+            if each.failure is not None:
+                self._tally.fail(each.failure)
+        refused = None
+        for each, outcome in zip(wrong, outcomes, strict=True):
+            if outcome.is_done:
+                self._tally.written += 1
+                self._tally.stale += each.is_stale
+                if outcome.version is not None and len(place.own) < MOST_OWN:
+                    place.own.add(outcome.version)
+            elif outcome.status == CONFLICT:
+                self._tally.conflicts += 1  # the change that was faster has a later number
+            elif is_refused_for_now(outcome):
+                refused = outcome
+            elif outcome.status != MISSING:
+                self._tally.fail(outcome.to_failure())
+        if refused is not None:
+            raise RefusedForNowError(refused)
+        lost = any(each.is_empty for each in wrong)
+        return Repaired([each.place.id for each in judged if not each.is_empty], lost)
+
+
+def _judge(judge: Judge, hits: Hits, at: str) -> list[Judgement]:
+    return judge.judge(hits, at=at) if hits else []
+
+
+def _characters(value: Any) -> int:
+    """Return how many characters a JSON value has, roughly."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_characters, value.values()))
+    return sum(map(_characters, value)) if isinstance(value, list) else 1

@@ -1,0 +1,79 @@
+"""
+Which failures pass by themselves, so that a follower waits and goes on. No request is made here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from es_simhash.errors import IncompleteSearchError, NoIndexError
+from es_simhash.flows.protocol import error_text, status_of
+from es_simhash.flows.transfer.positions import PositionsError
+from es_simhash.flows.transfer.retry import is_passing
+from es_simhash.index.operations import Outcome
+
+__all__ = ["Outage", "RefusedForNowError", "find_outage", "is_refused_for_now"]
+
+Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
+
+_CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
+_UNREACHABLE = {"ConnectionError", "ConnectionTimeout"}
+# They are connection errors too, but nothing changes by itself.
+_LASTING = {"TlsError", "SSLError"}
+_BLOCK = "cluster_block_exception"
+_NO_INDEX = 404
+_INTERNAL = 500
+
+
+class RefusedForNowError(Exception):
+    """
+    The server refuses a write now, and not for what is written.
+
+    Attributes:
+        outcome:
+            What became of the write.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        """Return the server's own words."""
+        return f"index {self.outcome.index}: {self.outcome.error}"
+
+
+def is_refused_for_now(outcome: Outcome) -> bool:
+    """
+    Return whether the server refused a write because of load, or because the index is blocked.
+    """
+    error = outcome.error
+    return error is not None and (is_passing(outcome.status) or error.type == _BLOCK)
+
+
+def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
+    """
+    Return what kind of outage made a request fail; ``None`` for what only the user can change.
+
+    Args:
+        error:
+            What was raised.
+        has_begun:
+            Whether the index could be followed before: only then one that is missing may come again.
+    """
+    if isinstance(error, RefusedForNowError):
+        return "busy" if is_passing(error.outcome.status) else "blocked"
+    if isinstance(error, NoIndexError):
+        return "missing" if has_begun else None
+    if isinstance(error, (IncompleteSearchError, PositionsError)):
+        return "shards"
+    classes = [each for each in type(error).__mro__ if each.__module__.partition(".")[0] in _CLIENTS]
+    names = {each.__name__ for each in classes}
+    status = status_of(error)
+    if status is None:
+        return "unreachable" if names & _UNREACHABLE and not names & _LASTING else None
+    if status == _NO_INDEX and has_begun:
+        return "missing"
+    if _BLOCK in error_text(error):
+        return "blocked"
+    return "busy" if is_passing(status) or status >= _INTERNAL else None

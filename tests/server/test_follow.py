@@ -1,0 +1,222 @@
+"""Following an index, on real servers: what arrives in any way gets its fingerprint and its group."""
+
+import random
+
+import pytest
+
+from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient
+from tests.server.support import (
+    ONE_SHARD,
+    assert_all_right,
+    expected_groups,
+    numbered,
+    put,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+
+@pytest.fixture
+def state(index):
+    """The name of the index of leases, which is deleted with the test's own."""
+    return f"{index}-state"
+
+
+def update(server, index, changes):
+    """Change documents as other programs do: partial updates, by id."""
+    lines = []
+    for id_, doc in changes.items():
+        lines += [{"update": {"_index": index, "_id": id_}}, {"doc": doc}]
+    send_lines(server, lines)
+
+
+def last(reports):
+    """Return the last report of a follower."""
+    return list(reports)[-1]
+
+
+def test_what_arrives_gets_its_fingerprint(server, index, state, simhash):
+    """Missing, stale, marked by a pipeline, emptied; hostile texts are reported; then nothing is read again."""
+    simhash.create_index(index, text_field="body", settings={"number_of_shards": 3, "number_of_replicas": 0})
+    found = texts(120)
+    put(server, index, numbered(found))
+    done = last(simhash.follow(index, once=True, state_index=state))
+    assert (done.state, done.read, done.written, done.stale, done.lag_operations) == ("done", 120, 120, 0, 0)
+    assert_all_right(read_all(server, index))
+    again = last(simhash.follow(index, once=True, state_index=state))
+    assert (again.read, again.written) == (120, 0)  # its own writes, because a new follower does not know them
+    assert last(simhash.follow(index, once=True, state_index=state)).read == 0
+    update(
+        server, index, {"00001": {"body": found[50]}, "00002": {"body": "…"}, "00003": {"simhash": {"block1": "beef"}}}
+    )
+    put(
+        server,
+        index,
+        [
+            {"_id": "00004", "body": found[5], "simhash": {"error": "too_long"}},
+            {"_id": "list", "body": found[:2]},
+            {"_id": "large", "body": found[3] * 3_000},
+            {"_id": "none", "n": 7},
+            {"_id": "number", "body": 7},
+        ],
+    )
+    server.request("DELETE", f"/{index}/_doc/00005")
+    reports = list(simhash.follow(index, once=True, state_index=state, batch=2))
+    assert (reports[-1].read, reports[-1].stale, reports[-1].failed) == (8, 3, 1)
+    [failure] = [failure for each in reports for failure in each.failures]
+    assert (failure.kind, failure.id) == ("unusable", "number")
+    documents = read_all(server, index)
+    documents.pop("number")
+    assert "simhash" not in documents.pop("none")
+    documents["list"]["body"] = "\n".join(documents["list"]["body"])
+    assert_all_right(documents)
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_groups_are_those_of_reconcile(server, index, state, simhash, rule):
+    """After random edits by others: new texts, copies, changed texts and deletions."""
+    chance = random.Random(7)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    found = texts(60)
+    put(server, index, numbered(found))
+    simhash.reconcile(index, max_distance=12, verify=False, rule=rule)
+    options = {"once": True, "state_index": state}
+    last(simhash.follow(index, **options))
+    for number in range(3):
+        ids = sorted(read_all(server, index))
+        new = [chance.choice([text, chance.choice(found)]) for text in texts(8, seed=number)]
+        put(server, index, [{"_id": f"new{number}{n}", "body": text} for n, text in enumerate(new)])
+        update(server, index, {id_: {"body": chance.choice(found)} for id_ in chance.sample(ids, 5)})
+        send_lines(server, [{"delete": {"_index": index, "_id": id_}} for id_ in chance.sample(ids, 5)])
+        done = last(simhash.follow(index, **options))
+        documents = read_all(server, index)
+        assert_all_right(documents)
+        assert simhash.reconcile(index, dry_run=True).changed == 0
+        assert done.regrouped > 0
+        if rule == "star":
+            assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash):
+    """In the middle of its work; what it read is not read again."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(90)))
+    list(sync_simhash.backfill(index))  # so that there are no writes of the follower's own to read
+    reports = sync_simhash.follow(index, state_index=state, batch=30)
+    first = next(report for report in reports if report.read)
+    reports.close()
+    done = last(sync_simhash.follow(index, once=True, state_index=state, wait=False))
+    assert (first.read, done.read, done.written) == (30, 60, 0)
+
+
+def test_new_and_recreated_indices(server, index, state, sync_simhash):
+    """A rollover, which gets our fields too; and an index that was deleted and made again while it was followed."""
+    alias = f"{index}-alias"
+    sync_simhash.create_index(f"{index}-1", text_field="body", settings=ONE_SHARD)
+    server.request("PUT", f"/{index}-1/_alias/{alias}", {"is_write_index": True})
+    found = numbered(texts(30))
+    put(server, f"{index}-1", found[:10])
+    reports = sync_simhash.follow(alias, state_index=state, interval=0.01)
+    wait_until_read(reports, 10)
+    server.request("PUT", f"/{index}-2", {"settings": ONE_SHARD})
+    server.request("PUT", f"/{index}-2/_alias/{alias}", {})
+    put(server, f"{index}-2", found[10:20])
+    wait_until_read(reports, 20)
+    server.request("DELETE", f"/{index}-1")
+    server.request("PUT", f"/{index}-1", {"settings": ONE_SHARD, "aliases": {alias: {}}})
+    put(server, f"{index}-1", found[20:])
+    wait_until_read(reports, 30)
+    reports.close()
+    documents = read_all(server, alias)
+    assert sorted(documents) == [each["_id"] for each in found[10:]]
+    assert_all_right(documents)
+
+
+def wait_until_read(reports, number):
+    """Read *reports* until a follower has read *number* documents, and waits."""
+    return next(each for each in reports if each.state == "waiting" and each.read >= number)
+
+
+def test_one_follower_at_a_time(server, index, state, sync_simhash):
+    """The second waits or refuses; it takes over at once where the first stopped, and after a while where it died."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    options = {"state_index": state, "lease_seconds": 0.6, "interval": 0.05}
+    first = sync_simhash.follow(index, **options)
+    assert next(each.has_lease for each in first if each.state == "waiting")
+    with pytest.raises(LeaseError) as refused:
+        list(sync_simhash.follow(index, wait=False, **options))
+    assert refused.value.kind == "held"
+    second = sync_simhash.follow(index, **options)
+    assert next(second).state == "standby"
+    put(server, index, numbered(texts(5)))
+    assert next(each for each in second if each.state == "waiting").written == 5  # the first shows no sign of life
+    assert next(each for each in first if each.state == "standby").errors == {}  # it has noticed, and waits
+    second.close()
+    assert next(each for each in first if each.state == "waiting").has_lease
+    first.close()
+
+
+def test_outages_are_waited_for(server, index, state, sync_client, impatient):
+    """A connection that breaks, a busy server, a shard without a primary; then it goes on."""
+    if server.product == "opensearch":
+        from opensearchpy import ConnectionError as Broken, TransportError
+
+        errors = [Broken("N/A", "refused", Exception()), TransportError(503, "busy", {})]
+    else:
+        from elastic_transport import ApiResponseMeta, ConnectionError as Broken
+        from elasticsearch import ApiError
+
+        errors = [Broken("refused"), ApiError("busy", ApiResponseMeta(503, "1.1", {}, 0.0, None), {})]
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(5)))
+    stats = sync_client.indices.stats
+    trouble = [errors[0], *[errors[1]] * 9, {"_shards": {"failed": 1}}]
+
+    def failing(**arguments):
+        if not trouble:
+            return stats(**arguments)
+        found = trouble.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    sync_client.indices.stats = failing
+    done = last(simhash.follow(index, once=True, state_index=state))
+    assert (done.written, done.errors) == (5, {"unreachable": 1, "busy": 1, "shards": 1})
+
+
+def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
+    """Also where nothing changes; a wrong fingerprint that left no trace is found so."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(40)))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    put(server, index, [{"_id": "hidden", "body": texts(1)[0]}])
+    server.request("POST", f"/{index}-state/_refresh")
+    [document] = server.request("GET", f"/{index}-state/_search")["hits"]["hits"]
+    [place] = document["_source"]["position"]["places"]
+    place["read"] += 1  # as if it had been read
+    server.request("PUT", f"/{index}-state/_doc/{document['_id']}", document["_source"])
+    monkeypatch.setattr("es_simhash.flows.follow.places.SECONDS_OF_DAY", 0.01)
+    reports = sync_simhash.follow(index, state_index=state, verify_share=1, interval=0.01, batch=7)
+    done = next(each for each in reports if each.written)
+    reports.close()
+    assert (done.read, done.written) == (0, 1)
+    assert done.verified == 41
+    assert_all_right(read_all(server, index))
+
+
+def test_what_only_the_user_can_change_ends_it(server, index, state, simhash):
+    """An index that is missing or has no scheme; a text field that no document can have."""
+    with pytest.raises(Exception, match="index_not_found"):
+        list(simhash.follow(index, state_index=state))
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    with pytest.raises(MappingError):
+        list(simhash.follow(index, state_index=state))
+    with pytest.raises(InvalidInputError, match="another cluster"):
+        list(simhash.follow(f"far:{index}", state_index=state))
+    put(server, index, numbered(texts(3)))
+    assert last(simhash.follow(index, text_field="body", once=True, state_index=state)).written == 3
