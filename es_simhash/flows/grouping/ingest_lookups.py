@@ -35,7 +35,7 @@ MEMORY_BYTES = 1 << 30
 FEWEST = 2_000
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py. They decide only which way is faster.
-READING, ASKING = 0.02, 0.4
+READING, ASKING = 0.01, 0.4
 
 
 @dataclass(frozen=True, slots=True)
