@@ -7,7 +7,7 @@ replaced stands again. Which document is a duplicate is decided in ``decide``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -130,11 +130,11 @@ class InFlight:
         self._contents: list[Content] = []
         self._copies: dict[_CopyKey, _Copies] = {}
         self._by_fingerprint: dict[int, list[_Copies]] = {}
-        # Every fingerprint here is in the table or waits for it; the table may have others too.
+        # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
         self._waiting: list[int] = []
-        # What is near those foreseen, all of which were in the table then.
-        self._near: dict[int, Sequence[int]] = {}
+        # What is near those foreseen: of the table, and of those foreseen.
+        self._near: dict[int, AbstractSet[int]] = {}
 
     @property
     def size(self) -> int:
@@ -172,9 +172,11 @@ class InFlight:
     def _keep(self, key: _CopyKey, copies: _Copies) -> None:
         fingerprint = key[0]
         self._copies[key] = copies
-        self._by_fingerprint.setdefault(fingerprint, []).append(copies)
-        if fingerprint not in self._near:
+        if fingerprint not in self._by_fingerprint:
+            self._by_fingerprint[fingerprint] = []
             self._waiting.append(fingerprint)
+        self._by_fingerprint[fingerprint].append(copies)
+        if fingerprint not in self._near:
             self._near = {}
 
     def _put(self, document: ExistingDocument) -> _Entry:
@@ -216,12 +218,14 @@ class InFlight:
 
         if self._table is None:
             self._table = FingerprintTable(self._max_distance)
-        wanted = np.array(list(dict.fromkeys(fingerprints)), np.uint64)
-        self._table.add(np.concatenate((np.array(self._waiting, np.uint64), wanted)))
+        self._table.add(np.array(self._waiting, np.uint64))
         self._waiting.clear()
-        self._near = dict(zip(wanted.tolist(), (each.tolist() for each in self._table.near(wanted)), strict=True))
+        wanted = np.array(list(dict.fromkeys(fingerprints)), np.uint64)
+        before, among = self._table.near(wanted), self._table.near_among(wanted, wanted)
+        near = ({*one.tolist(), *other.tolist()} for one, other in zip(before, among, strict=True))
+        self._near = dict(zip(wanted.tolist(), near, strict=True))
 
-    def _near_to(self, fingerprint: int) -> Sequence[int]:
+    def _near_to(self, fingerprint: int) -> AbstractSet[int]:
         """Return the fingerprints near *fingerprint*: those in flight, and perhaps others."""
         if fingerprint not in self._near:
             self.foresee([fingerprint])
