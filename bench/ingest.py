@@ -5,8 +5,7 @@ Documents a second into a real server: plain bulk, with precomputed fields, and 
 
 All through the client's own ``streaming_bulk``, into an index of one shard each, in turns. Prints JSON with the
 median rates, and the times over plain bulk and over bulk with precomputed fields. With ``--workers``, the fingerprints
-are also computed in processes during the bulk. With ``--pipeline``, they are also computed by the ingest pipeline of
-an OpenSearch, which plain bulk passes. ``--cut`` shortens the texts, ``--repeat`` makes long ones.
+are also computed in processes during the bulk. ``pipeline.py`` measures the ingest pipeline.
 """
 
 from __future__ import annotations
@@ -40,26 +39,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--schemes", nargs="*", default=["shingles", "keywords"])
     parser.add_argument("--workers", type=int, help="also measure with_fingerprints with so many processes")
-    parser.add_argument("--pipeline", action="store_true", help="also measure the ingest pipeline")
-    parser.add_argument("--cut", type=int, help="cut each text after so many characters")
-    parser.add_argument("--repeat", type=int, default=1, help="repeat each text so many times")
     options = parser.parse_args()
     documents = list(read_documents(options.docs, most=options.documents))
-    documents = [{**each, "text": (each["text"] * options.repeat)[: options.cut]} for each in documents]
     result: dict[str, Any] = {"command": " ".join(sys.argv), "documents": len(documents)}
     with embedded_server(options.product, heap="1g") as server:
         client = connect(server)
         helpers = importlib.import_module(f"{type(client).__module__.partition('.')[0]}.helpers")
 
-        def seconds(actions: Iterable[Any], scheme: str | None, *, pipeline: bool = False) -> float:
+        def seconds(actions: Iterable[Any], scheme: str | None) -> float:
             client.indices.delete(index=INDEX, ignore_unavailable=True)
             if scheme is None:
                 client.indices.create(index=INDEX, body={"mappings": {"properties": FIELDS}})
             else:
                 simhash = SimHashClient(client)
                 simhash.create_index(INDEX, scheme=scheme, text_field="text", mappings={"properties": FIELDS})
-                if pipeline:
-                    simhash.put_pipeline(INDEX, use_as="final")
             start = time.perf_counter()
             for ok, item in helpers.streaming_bulk(client, actions, index=INDEX):
                 assert ok, item
@@ -81,8 +74,6 @@ def main() -> None:
                 ways["with_fingerprints_workers"] = lambda: seconds(
                     with_fingerprints(plain(), text_field="text", scheme=scheme, workers=options.workers), scheme
                 )
-            if options.pipeline:
-                ways["pipeline"] = lambda: seconds(plain(), scheme, pipeline=True)
             for way in ways.values():
                 way()
             times: dict[str, list[float]] = {name: [] for name in ways}
@@ -99,11 +90,6 @@ def main() -> None:
             if options.workers:
                 ratio = medians["with_fingerprints_workers"] / medians["precomputed"]
                 result[scheme]["with_fingerprints_workers_over_precomputed"] = round(ratio, 2)
-            if options.pipeline:
-                result[scheme]["pipeline_over_plain"] = round(medians["pipeline"] / medians["plain"], 2)
-                result[scheme]["pipeline_over_with_fingerprints"] = round(
-                    medians["pipeline"] / medians["with_fingerprints"], 2
-                )
     print(json.dumps(result, indent=1))
 
 

@@ -75,7 +75,7 @@ def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
         "logographs": _is_within([each for each in LOGOGRAPHS if each not in early]),
         "kana": _is_within(KANA),
         "short": "\n".join(
-            f"  if (size == {short}) {{ count_hash(keys, counts, hash{short}(codes, 0)); }}" for short in range(1, size)
+            f"  if (size == {short}) {{ count_hash(table, hash{short}(codes, 0)); }}" for short in range(1, size)
         ),
         "nothing": "there is no text",
         "empty": "the text has no word characters",

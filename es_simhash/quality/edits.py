@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from random import Random
-from typing import Any
 
-__all__ = ["EDITS", "NOISE", "Edit", "conversion_is_available"]
+from es_simhash.quality.chinese import conversion_is_available, convert, has_han
+
+__all__ = ["EDITS", "NOISE", "Edit"]
 
 Edit = Callable[[str, Random], str | None]
 
@@ -98,10 +98,10 @@ def punctuation_and_width(text: str, chance: Random) -> str | None:
 def traditional_and_simplified(text: str, chance: Random) -> str | None:
     """Convert Chinese to the other way of writing it; needs OpenCC."""
     _ = chance
-    if not _HAN.search(text) or not conversion_is_available():
+    if not has_han(text) or not conversion_is_available():
         return None
     for configuration in ("s2t", "t2s"):
-        changed: str = _converter(configuration).convert(text)
+        changed = convert(text, configuration)
         if changed != text:
             return changed
     return None
@@ -116,24 +116,6 @@ def wrong_letters(text: str, chance: Random) -> str | None:
     for at in chance.sample(places, -(-len(places) // 50)):
         letters[at] = letters[chance.choice(places)]
     return "".join(letters)
-
-
-def conversion_is_available() -> bool:
-    """
-    Return whether traditional and simplified Chinese can be converted here (extra ``preprocess``).
-    """
-    try:
-        import opencc  # noqa: F401, PLC0415 - an extra
-    except ImportError:
-        return False
-    return True
-
-
-@cache
-def _converter(configuration: str) -> Any:
-    import opencc  # noqa: PLC0415 - an extra
-
-    return opencc.OpenCC(configuration)
 
 
 EDITS: dict[str, Edit] = {

@@ -318,7 +318,7 @@ def evaluate(
         used = next((each.scheme for each in answers if isinstance(each, NearDups) and each.scheme), used)
         left, right, inside = _read_answers(truth, answers)
         known = fingerprint_array(truth.texts, scheme=used)[1]
-    scores, containment = compare_pairs(truth.texts, left, right, measure=by)
+    scores, containment = compare_pairs(truth.texts, left, right, measure=by.after(used))
     return Report(
         truth,
         used,

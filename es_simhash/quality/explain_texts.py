@@ -232,6 +232,7 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         (0, 1.0, (0, 1, 2, 3), 'identical')
     """
     used = get_scheme(scheme)
+    letters = LETTER_EDITS.after(used)
     values = [fingerprint(text, scheme=used) for text in (first, second)]
     is_cut = max(len(first), len(second)) > MAX_CHARACTERS
     features: tuple[Feature, ...] = ()
@@ -241,8 +242,8 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         used,
         values[0],
         values[1],
-        compare_texts(first, second),
-        LETTER_EDITS.compare(*LETTER_EDITS.prepare([first, second])).similarity,
+        compare_texts(first, second, measure=WORD_SHINGLES.after(used)),
+        letters.compare(*letters.prepare([first, second])).similarity,
         features,
         is_cut,
         word_diff(first, second, max_changes=max_changes),

@@ -16,6 +16,7 @@ from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
 from es_simhash.index.similarity import shingle_set
+from es_simhash.quality.chinese import count_scripts
 from es_simhash.quality.health_words import SENTENCES, FindingKind
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
@@ -188,7 +189,7 @@ def _judge_texts(
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
     stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
     short = [name for name, text, _ in known if shingle_set(text).size < FEW_SHINGLES]
-    findings = []
+    findings = _judge_scripts([text for _, text, _ in known], scheme)
     absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
     if absent:
         findings.append(Finding("warning", "unreadable_texts", _share(absent, hits)))
@@ -198,6 +199,13 @@ def _judge_texts(
         severity: Severity = "warning" if len(short) > len(known) / 4 else "note"
         findings.append(Finding(severity, "short", {**_share(short, known), "least": FEW_SHINGLES}))
     return findings
+
+
+def _judge_scripts(texts: Sequence[str], scheme: Scheme) -> list[Finding]:
+    scripts = count_scripts(texts, scheme)
+    if scripts is None or not scripts.are_mixed:
+        return []
+    return [Finding("warning" if scripts.pairs else "note", "two_scripts", asdict(scripts))]
 
 
 def judge_missing(

@@ -24,6 +24,7 @@ FindingKind = Literal[
     "numbers",
     "stale",
     "short",
+    "two_scripts",
     "missing",
     "missing_of_sample",
     "featureless",
@@ -90,6 +91,13 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "short",
         f"{_SHARE} have fewer than {{least}} shingles, such as document {{example!r}}",
         "one changed word changes many of their bits: look up with a preset or with verification",
+    ),
+    "two_scripts": Sentence(
+        "texts",
+        "{traditional:,} of the sampled texts are in traditional and {simplified:,} in simplified Chinese; {pairs:,} "
+        "pairs of them are the same text in the two scripts",
+        "they are not found as near-duplicates of each other: backfill a second prefix with a scheme that converts "
+        "them, get_scheme('shingles', preprocess=['t2s'])",
     ),
     "missing": Sentence("missing", "documents without a fingerprint: {missing:,}", "backfill the index"),
     "missing_of_sample": Sentence(

@@ -23,6 +23,7 @@ from es_simhash.index.measures.compare_pairs import compare_pairs
 from es_simhash.index.measures.measure import WORD_SHINGLES
 from es_simhash.index.measures.verification import measure_of
 from es_simhash.index.presets import PRESETS, Preset
+from es_simhash.quality.chinese import Scripts
 from es_simhash.quality.edits import EDITS, Edit
 from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.curve import draw_shares
@@ -40,6 +41,7 @@ __all__ = [
     "measure_preset",
     "measure_scheme",
     "note_noise",
+    "note_scripts",
     "recommend",
 ]
 
@@ -335,6 +337,15 @@ def note_noise(pairs: RealPairs) -> list[str]:
         "some (explain), and if they are errors use the preset noisy"
     )
     return [said]
+
+
+def note_scripts(scripts: Scripts) -> str:
+    """Return what to know about texts in both scripts of Chinese."""
+    return (
+        f"of the sampled texts {scripts.traditional:,} are in traditional and {scripts.simplified:,} in simplified "
+        f"Chinese, {scripts.pairs:,} pairs of them the same text; the two are not found as near-duplicates of each "
+        "other unless the scheme converts them: get_scheme('shingles', preprocess=['t2s'])"
+    )
 
 
 def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np.int64], dict[int, float], RealPairs]:

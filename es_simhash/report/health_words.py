@@ -18,6 +18,7 @@ _COOLER = (
     "这些文本有很多相同内容，例如模板文字或副本，查询与其相近的文本时会读取更多文档："
     "请在计算指纹前去掉模板文字，或对副本分组。"
 )
+_T2S = "get_scheme('shingles', preprocess=['t2s'])"
 
 CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     # A report about such an index ends in an error, so only doctor shows what its mapping lacks.
@@ -57,6 +58,10 @@ CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     "short": (
         f"{_SHARE}的文本片段（shingle）少于 {{least}} 个，例如 {{example}}。",
         "改动一个词就会改变指纹的许多位：查询时请使用预设或文本验证。",
+    ),
+    "two_scripts": (
+        "抽查的文本中，繁体 {traditional} 篇，简体 {simplified} 篇；其中 {pairs} 对是同一文本的繁简两种写法。",
+        f"繁体与简体文本不会被识别为近似重复：请以另一个前缀，用会转换繁体的方案 {_T2S} 补写指纹（backfill）。",
     ),
     "missing": ("没有指纹的文档：{missing} 篇。", "请对索引运行 backfill。"),
     "missing_of_sample": (

@@ -5,10 +5,13 @@ The commands evaluate and explain, which need no server: figures, files written,
 import gzip
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from es_simhash.cli import app
+from es_simhash.cli.grouping_options import verification
+from es_simhash.index.measures.verification import Verification
 from es_simhash.quality import evaluate, read_truth
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -128,3 +131,24 @@ def test_explain_bad_input(run, tmp_path):
     for wrong in (["--file", "--index", "i"], ["--text-field", "body"]):
         assert run("explain", "a", "b", *wrong).exit_code == 2
     assert run("explain", "--file", "-", "-").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], None),
+        (["--verify", "0.7"], 0.7),
+        (["--no-verify"], False),
+        (["--measure", "edit"], Verification(0.8, measure="edit")),
+        (["--preset", "noisy", "--verify", "0.7"], 0.7),
+        (["--preset", "noisy", "--unit", "words"], Verification(0.9, measure="edit")),
+        (["--preset", "similar", "--verify", "0.7", "--unit", "characters"], Verification(0.7, unit="characters")),
+    ],
+)
+def test_what_the_options_of_verification_stand_for(arguments, expected):
+    """What --measure and --unit do not say is that of the preset."""
+    seen = []
+    command = click.command("any")(verification(lambda **given: seen.append(given["verify"])))
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert seen == [expected]
+    assert CliRunner().invoke(command, ["--no-verify", "--unit", "words"]).exit_code == 2

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient
+from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
 from tests.server.support import (
     ONE_SHARD,
     assert_all_right,
@@ -84,7 +84,7 @@ def test_groups_are_those_of_reconcile(server, index, state, simhash, rule):
     simhash.reconcile(index, max_distance=12, verify=False, rule=rule)
     options = {"once": True, "state_index": state}
     last(simhash.follow(index, **options))
-    for number in range(3):
+    for number in range(2):
         ids = sorted(read_all(server, index))
         new = [chance.choice([text, chance.choice(found)]) for text in texts(8, seed=number)]
         put(server, index, [{"_id": f"new{number}{n}", "body": text} for n, text in enumerate(new)])
@@ -132,6 +132,27 @@ def test_new_and_recreated_indices(server, index, state, sync_simhash):
     documents = read_all(server, alias)
     assert sorted(documents) == [each["_id"] for each in found[10:]]
     assert_all_right(documents)
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_data_stream_that_rolls_over(server, index, simhash):
+    """Documents of all its backing indices get their fingerprints."""
+    stream, state = f"{index}-stream", f"{index}-state"
+    template = {"settings": ONE_SHARD, "mappings": build_mapping(text_field="body")}
+    template = {"index_patterns": [stream], "data_stream": {}, "priority": 300, "template": template}
+    server.request("PUT", f"/_index_template/{stream}", template)
+    try:
+        for found in (texts(5, seed=1), texts(5, seed=2)):
+            lines = [({"create": {"_index": stream}}, {"@timestamp": "2026-01-01", "body": text}) for text in found]
+            send_lines(server, [line for pair in lines for line in pair])
+            assert last(simhash.follow(stream, once=True, state_index=state)).written == 5
+            server.request("POST", f"/{stream}/_rollover", {})
+        documents = read_all(server, stream)
+        assert len(documents) == 10
+        assert_all_right(documents)
+    finally:
+        server.request("DELETE", f"/_data_stream/{stream}")
+        server.request("DELETE", f"/_index_template/{stream}")
 
 
 def wait_until_read(reports, number):
@@ -186,6 +207,22 @@ def test_outages_are_waited_for(server, index, state, sync_client, impatient):
     sync_client.indices.stats = failing
     done = last(simhash.follow(index, once=True, state_index=state))
     assert (done.written, done.errors) == (5, {"unreachable": 1, "busy": 1, "shards": 1})
+
+
+def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impatient):
+    """Then everything is written and grouped."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(20)))
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    reports = sync_simhash.follow(index, state_index=state, interval=0.01)
+    assert next(each for each in reports if each.state == "retrying").errors == {"blocked": 1}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    done = next(each for each in reports if each.state == "waiting" and each.regrouped)
+    reports.close()
+    assert (done.written, done.regrouped) == (20, 20)
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
 
 
 def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):

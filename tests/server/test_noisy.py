@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, Verification
+from es_simhash import InvalidInputError, Verification, get_scheme
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.measures.measure import TextMeasure
 from es_simhash.removal.plan_file import read_plan
@@ -89,3 +89,28 @@ def test_tune_tells_noise(server, made, simhash):
     recalls = {each.preset: each.noise_recall for each in found.presets}
     assert recalls["noisy"] > recalls["similar"]
     assert any("6 have the same letters" in each for each in found.notes)
+
+
+def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(server, index, simhash):
+    """A scheme that converts them finds, groups and plans them as one text; without it tune proposes the scheme."""
+    opencc = pytest.importorskip("opencc", reason="needs the extra preprocess")
+    simplified = "长江是中华民族的母亲河，也是中华民族发展的重要支撑，国家和沿江省市把修复长江生态环境摆在重要位置。"
+    documents = [{"_id": "a", "body": simplified}, {"_id": "b", "body": opencc.OpenCC("s2t").convert(simplified)}]
+    simhash.create_index(
+        index, text_field="body", scheme=get_scheme("shingles", preprocess=["t2s"]), settings=ONE_SHARD
+    )
+    assert [each.canonical for each in simhash.ingest(index, documents)] == ["a", "a"]
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.similarity for each in simhash.find_near_dups(index, simplified, verify=True)] == [1.0, 1.0]
+    assert simhash.reconcile(index).changed == 0
+    [group] = simhash.groups(index, verify=True)
+    assert [each.id for each in group.members] == ["a", "b"]
+    assert [each.similarity for each in simhash.pairs(index, verify=True)] == [1.0]
+    plain = f"{index}-plain"
+    simhash.create_index(plain, text_field="body", settings=ONE_SHARD)
+    assert [each.canonical for each in simhash.ingest(plain, documents)] == ["a", "b"]
+    server.request("POST", f"/{plain}/_refresh")
+    found = simhash.tune(plain, sample=10)
+    assert any("t2s" in each for each in found.notes)
+    assert any("t2s" in each.scheme for each in found.schemes)
+    assert "two_scripts" in {each.kind for each in simhash.doctor(plain).findings}

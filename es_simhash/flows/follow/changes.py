@@ -20,7 +20,7 @@ from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
-from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
+from es_simhash.flows.upkeep.judge import Judge, Judgement
 
 __all__ = ["Changes", "Repaired"]
 
@@ -117,7 +117,7 @@ class Changes:
         body = {
             "size": self._size,
             # Beside a filter a should clause excludes nothing: it only marks hits.
-            "query": {"bool": {"filter": [query], "should": [not_indexed_query(self._prefix)]}},
+            "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
             "sort": [{"_seq_no": "asc"}],
             "seq_no_primary_term": True,
             "track_total_hits": False,
@@ -147,12 +147,12 @@ class Changes:
             if each.failure is not None:
                 self._tally.fail(each.failure)
         refused = None
+        own = set()
         for each, outcome in zip(wrong, outcomes, strict=True):
             if outcome.is_done:
                 self._tally.written += 1
                 self._tally.stale += each.is_stale
-                if outcome.version is not None and len(place.own) < MOST_OWN:
-                    place.own.add(outcome.version)
+                own |= {outcome.version} if outcome.version is not None else set()
             elif outcome.status == CONFLICT:
                 self._tally.conflicts += 1  # the change that was faster has a later number
             elif is_refused_for_now(outcome):
@@ -160,7 +160,9 @@ class Changes:
             elif outcome.status != MISSING:
                 self._tally.fail(outcome.to_failure())
         if refused is not None:
-            raise RefusedForNowError(refused)
+            raise RefusedForNowError(refused)  # what was written is read again, and so is grouped
+        if len(place.own) < MOST_OWN:
+            place.own |= own
         lost = any(each.is_empty for each in wrong)
         return Repaired([each.place.id for each in judged if not each.is_empty], lost)
 

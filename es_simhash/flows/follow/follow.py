@@ -1,17 +1,14 @@
 """
 Follows an index: reads what changed, gives it fingerprints, decides its groups, and waits for more.
 
-The order of the work is here. Who may work is decided in ``lease``, what is left to read in ``places``, what a document
-needs in ``changes``, and when groups are decided in ``regroup``.
+The order of the work is here. Who may work is decided in ``lease``, what is followed in ``subject``, what is left to
+read in ``places``, what a document needs in ``changes``, and when groups are decided in ``regroup``.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
-
-import xxhash
 
 from es_simhash.errors import InvalidInputError, LeaseError, shorten
 from es_simhash.flows.context import Context, Index, check_index, index_key, local_names
@@ -22,21 +19,15 @@ from es_simhash.flows.follow.outage import find_outage
 from es_simhash.flows.follow.places import Place, Places
 from es_simhash.flows.follow.regroup import Regroup
 from es_simhash.flows.follow.report import FollowReport, FollowState, Tally
+from es_simhash.flows.follow.subject import Subject
 from es_simhash.flows.protocol import Compute, Emit, Flow, Wait
-from es_simhash.flows.transfer.positions import Positions
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import Patience
-from es_simhash.flows.upkeep.judge import Judge
-from es_simhash.flows.upkeep.targets import Target, find_targets, record_text_fields, scheme_of
-from es_simhash.hashing import Scheme
-from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.resident.shards import Shard
 
 __all__ = ["follow"]
 
-# The settings of all indices are read again after so many seconds, and where an index is new.
-TARGETS_SECONDS = 60.0
 _SHARE_OF_LEASE = 1 / 3
 
 
@@ -73,15 +64,11 @@ class _Follower:
         self._index = index
         self._options = options
         self._lease = Lease(options.state_index, index, context.prefix, options.lease_seconds)
-        self._positions = Positions(index)
+        self._subject = Subject(context, index, options)
         self._places = Places()
         self._tally = Tally()
         self._regroup = Regroup(context, index, options, self._lease, self._tally)
         self._changes = Changes(context.prefix, self._tally, batch=options.batch, memory_bytes=options.memory_bytes)
-        self._judge: Judge | None = None
-        self._pool: FingerprintPool | None = None
-        self._scheme: Scheme | None = None
-        self._targets_at = 0.0
         self._verified_at: float | None = None
         self._clock = self._caught_up_at = 0.0
         self._has_begun = False
@@ -104,7 +91,7 @@ class _Follower:
                     raise
                 self._tally.errors[kind] += 1
                 self._tally.problem = str(error)
-                self._targets_at = 0.0
+                self._subject.distrust()
                 self._clock = yield Compute(time.monotonic)
                 yield Emit(self._report("retrying"))
                 yield patience.wait()
@@ -121,14 +108,14 @@ class _Follower:
         except Exception:  # noqa: BLE001 -- what ended the run matters more
             self._lease.is_held = False
         finally:
-            if self._pool is not None:
-                yield Compute(self._pool.close)
+            yield from self._subject.close()
 
     def _step(self) -> Flow[bool]:
         """Take the lease, or do a round of work; return whether everything is done."""
         if not self._has_begun:
             # What only the user can change is said before the lease is waited for.
-            yield from find_targets(self._context, self._index, self._options.text_field, dry_run=True)
+            yield from self._subject.check()
+            self._has_begun = True
         if not self._lease.is_held:
             yield from self._stand_by()
             return False
@@ -190,28 +177,11 @@ class _Follower:
 
     def _look(self, clock: float) -> Flow[None]:
         """Learn how many operations each shard has, and what its documents must carry."""
-        positions = yield from self._positions.read()
-        positions = {shard: each for shard, each in positions.items() if shard.index != self._options.state_index}
-        known = {} if self._judge is None else self._judge.targets
-        is_new = {each.uuid for each in positions} - {each.uuid for each in known.values()}
-        if is_new or self._judge is None or clock - self._targets_at >= TARGETS_SECONDS:
-            yield from self._read_targets()
-            self._targets_at = clock
-        self._has_begun = True
-        targets = {} if self._judge is None else self._judge.targets
-        self._places.look(positions, {each.uuid: _purpose(each) for each in targets.values()})
+        positions = yield from self._subject.look(clock)
+        self._regroup.note_targets(self._subject.targets)
+        self._places.look(positions, self._subject.purposes)
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
-
-    def _read_targets(self) -> Flow[None]:
-        targets = yield from find_targets(self._context, self._index, self._options.text_field, dry_run=False)
-        scheme = scheme_of(targets)
-        if self._pool is None or scheme != self._scheme:
-            if self._pool is not None:
-                yield Compute(self._pool.close)
-            self._scheme, self._pool = scheme, FingerprintPool(scheme, workers=self._options.workers)
-        self._judge = Judge(self._context.prefix, targets, self._pool)
-        self._regroup.note_targets(targets)
 
     def read_place(self, place: Place) -> Flow[None]:
         """Read one shard up to its checkpoint, and repair its documents."""
@@ -226,7 +196,7 @@ class _Follower:
 
     def _repair(self, place: Place, first: int, last: int, *, is_change: bool) -> Flow[int]:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
-        judge = self._judge
+        judge = self._subject.judge
         if judge is None:
             raise RuntimeError("documents are read before it is known what they need")
         page = yield from self._changes.read(place, judge, first, last)
@@ -240,8 +210,7 @@ class _Follower:
             self._tally.verified += len(page.hits)
             if self._tally.written > before:
                 self._regroup.add(repaired.ids, may_lack=repaired.has_lost)
-        for name in judge.take_shown():
-            judge.targets[name] = yield from record_text_fields(self._context, name, judge.targets[name])
+        yield from self._subject.record_text_fields()
         return page.last
 
     def _verify(self, clock: float) -> Flow[None]:
@@ -280,10 +249,3 @@ def _read(_context: Context, names: Index, follower: _Follower, behind: Sequence
     yield from refresh(names)
     for place in behind:
         yield from follower.read_place(place)
-
-
-def _purpose(target: Target) -> str:
-    """Return what decides which fields the documents of an index need, as a digest."""
-    settings = target.settings
-    words = [settings.scheme.to_dict(), settings.value, list(target.text_fields)]
-    return xxhash.xxh3_64_hexdigest(json.dumps(words, sort_keys=True, default=str).encode())

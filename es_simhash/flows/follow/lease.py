@@ -74,6 +74,8 @@ class Lease:
             What a later holder has to know, as plain JSON values.
         seconds:
             How long it lasts; renewals write it.
+        holder:
+            Who has it, for people; empty before the first look.
     """
 
     def __init__(self, state_index: str, index: Index, prefix: str, seconds: float) -> None:
@@ -212,7 +214,8 @@ class Lease:
     def _adopt(self) -> Flow[None]:
         """Find out whether the refused write was carried out before, by an attempt whose answer was lost."""
         found = yield from self._read()
-        if found is None or found["_source"].get("owner") != self._owner:
-            self.is_held = False
+        held = {} if found is None else found["_source"]
+        if found is None or held.get("owner") != self._owner:
+            self.is_held, self.holder = False, str(held.get("host"))
             raise LeaseLostError
         self._version = found["_seq_no"], found["_primary_term"]

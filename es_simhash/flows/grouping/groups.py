@@ -130,7 +130,7 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
     check_index(index)
     resolved = yield from _read_grouping(context, index, options)
     names = _Names(index, Fields(context.prefix), options)
-    reader = _Reader(context.prefix, index, resolved, options)
+    reader = _Reader(context, index, resolved, options)
     if options.sort == "size":
         # Python sorts without changing the order of equals: those stay sorted by id.
         every: list[tuple[str, int]] = []
@@ -200,12 +200,13 @@ class _Names:
 class _Reader:
     """Reads the members of groups, and compares their texts where that is asked for."""
 
-    def __init__(self, prefix: str, index: Index, resolved: Resolved, options: GroupOptions) -> None:
-        self._fields = Fields(prefix)
+    def __init__(self, context: Context, index: Index, resolved: Resolved, options: GroupOptions) -> None:
+        self._fields = Fields(context.prefix)
         self._index = index
         self._resolved = resolved
         self._options = options
         self._limits = options.limits()
+        self._measure = self._limits.measure.after(agree(resolved, context).scheme)
 
     def emit(self, names: list[str]) -> Flow[None]:
         """Emit the groups *names*, as far as they are large enough."""
@@ -248,7 +249,7 @@ class _Reader:
 
     def _compare(self, groups: list[Group], bound: float) -> Flow[list[Group]]:
         """Return *groups* with the members whose texts are similar to that of the canonical."""
-        measure = self._limits.measure
+        measure = self._measure
         sets = yield from self._prepare([group.members[0] for group in groups])
         compared = []
         for group in groups:
@@ -272,7 +273,7 @@ class _Reader:
             part = [each.key for each in members if fields_of[each.index] == fields]
             found = yield from fetch_texts(self._index, part, fields)
             found.check_read()
-            sets |= yield Compute(_prepare, (found.texts, self._limits.measure))
+            sets |= yield Compute(_prepare, (found.texts, self._measure))
         return sets
 
 

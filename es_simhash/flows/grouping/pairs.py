@@ -5,7 +5,7 @@ All pairs of near-duplicates in an index or between two, as a stream. Nothing is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,7 @@ def pairs(
     request.check_scheme(settings)
     recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
     limits = request.put_on(Grouping(max_distance=recorded))
+    limits = replace(limits, measure=limits.measure.after(settings.scheme))
     table = Table(context.prefix, resources=resources)
     yield from read_all(context, index, table)
     sides = None

@@ -252,7 +252,7 @@ class _Compared:
 
 def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
     known, bound = compared.found.texts, compared.verification.similarity
-    measure = compared.verification.text_measure
+    measure = compared.verification.text_measure.after(compared.settings.scheme)
     prepared = dict(zip(known, measure.prepare(list(known.values())), strict=True))
     current = compared.current_fingerprints()
     answers = []

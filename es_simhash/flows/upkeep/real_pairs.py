@@ -18,6 +18,7 @@ from es_simhash.flows.lookup.verify import fetch_texts
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.index.keys import Key
+from es_simhash.index.measures.measure import WORD_SHINGLES
 from es_simhash.index.rescore import NearDup, NearDups
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def read_real_pairs(
             pairs += _draw(number, asked[number][0], answer, chance)
     found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
-    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts))
+    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts, scheme))
     return compared, tuple(reasons)
 
 
@@ -107,7 +108,7 @@ def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_P
     return pairs
 
 
-def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str]) -> RealPairs:
+def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str], scheme: Scheme) -> RealPairs:
     import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
     from es_simhash.index.measures.compare_pairs import compare_pairs  # noqa: PLC0415
@@ -117,7 +118,7 @@ def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str
     left = np.array([each.number for each in pairs], np.int64)
     right = np.array([places[each.near_dup.key] for each in pairs], np.int64)
     every = [*texts, *others.values()]
-    similarity, _ = compare_pairs(every, left, right)
-    letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS, bound=SAME_LETTERS)
+    similarity, _ = compare_pairs(every, left, right, measure=WORD_SHINGLES.after(scheme))
+    letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS.after(scheme), bound=SAME_LETTERS)
     distance = np.array([each.near_dup.distance for each in pairs], np.int64)
     return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64), left, letters)

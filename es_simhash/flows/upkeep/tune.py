@@ -174,13 +174,18 @@ def _measure(
     pairs_of: tuple[Scheme, RealPairs] | None,
 ) -> Tuning:
     from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
-    from es_simhash.quality.edits import NOISE, conversion_is_available  # noqa: PLC0415
+    from es_simhash.quality.chinese import conversion_is_available, count_scripts  # noqa: PLC0415
+    from es_simhash.quality.edits import NOISE  # noqa: PLC0415
 
     edited = tuning.inject(texts, seed=seed)
     noisy = tuning.inject(texts, seed=seed, edits=NOISE)
     all_notes = list(notes)
     if not conversion_is_available():
         all_notes.append("traditional and simplified Chinese were not tried: pip install 'es-simhash[preprocess]'")
+    scripts = count_scripts(texts, schemes[0])
+    if scripts is not None and scripts.are_mixed:
+        all_notes.append(tuning.note_scripts(scripts))
+        schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
     real = dict([pairs_of] if pairs_of else [])
     all_notes += [note for each in real.values() for note in tuning.note_noise(each)]
     figures = [

@@ -119,7 +119,7 @@ class Decision:
         replaced:
             The canonicals that it replaces.
         similarity:
-            How similar its text is to that of the leader (shingle Jaccard); ``None`` where that was not computed.
+            How similar its text is to that of the leader; ``None`` where that was not computed.
         uncompared:
             What could not be compared before the decision.
         hiders:

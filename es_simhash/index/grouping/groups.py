@@ -30,7 +30,7 @@ class Texts:
 
     Attributes:
         sets:
-            The shingles of the different texts.
+            The different texts, prepared.
         numbers:
             For each place the number of its text; -1 where none was read.
         unread:

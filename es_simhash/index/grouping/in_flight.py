@@ -138,7 +138,7 @@ class InFlight:
 
     @property
     def size(self) -> int:
-        """About how many bytes the texts, or their shingles, of the documents occupy."""
+        """About how many bytes the texts of the documents occupy, prepared or not."""
         return sum(each.size for each in self._contents)
 
     def add(

@@ -305,4 +305,4 @@ def choose_grouping(
         raise no_text_field("texts cannot be compared", "compare none (verify=False, --no-verify)")
     if not has_texts and any(key.kind == LONGEST for key in chosen.keys):
         raise no_text_field("the longest text is not known", "choose another canonical order")
-    return chosen
+    return replace(chosen, measure=chosen.measure.after(settings.scheme))

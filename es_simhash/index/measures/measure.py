@@ -8,10 +8,12 @@ units in their order. A prepared text of one measure means nothing to another. N
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from es_simhash.arguments import check_choice
+from es_simhash.hashing import Scheme
+from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.index.similarity import Similarity, compare_shingles, hash_words, shingle_sets
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ class TextMeasure:
             fewest units are replaced, inserted or deleted.
         unit:
             What shingles and edits are made of: ``"words"``, or ``"characters"`` without what stands between words.
+        scheme:
+            A scheme whose steps before features (HTML to text, traditional to simplified Chinese) the texts go through
+            first; ``None`` for none. It is recorded with the fingerprints, and not here.
 
     Raises:
         TypeError: If one is not a string.
@@ -64,6 +69,7 @@ class TextMeasure:
 
     measure: Measure = "jaccard"
     unit: Unit = "words"
+    scheme: Scheme | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("measure", self.measure, MEASURES)
@@ -82,6 +88,10 @@ class TextMeasure:
         """Return the measure that :meth:`to_dict` wrote."""
         return cls(recorded["measure"], recorded["unit"])
 
+    def after(self, scheme: Scheme) -> TextMeasure:
+        """Return this measure of texts as the fingerprints of *scheme* see them."""
+        return replace(self, scheme=scheme if scheme.preprocess else None)
+
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
         """
         Return each of *texts* prepared for :meth:`compare`; empty for a text without words.
@@ -89,6 +99,8 @@ class TextMeasure:
         Raises:
             TypeError: If one is not a string.
         """
+        if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
+            texts = list(map(convert, texts))
         if self.unit == "words":
             return [hash_words(text)[0] for text in texts] if self.measure == "edit" else shingle_sets(texts)
         from es_simhash.index.measures.letters import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
@@ -113,8 +125,8 @@ class TextMeasure:
             return Score(edit_similarity(first, second, bound=bound))
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.
-        if self.measure == "jaccard" and smaller < bound * larger:
-            return Score(0.0)
+        if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
+            return Score(0.0, 0.0)
         same = compare_shingles(first, second)
         return Score(same.containment if self.measure == "containment" else same.jaccard, same.containment)
 
@@ -132,9 +144,9 @@ WORD_SHINGLES = TextMeasure()
 """The measure where none is named: Jaccard similarity of shingles of words."""
 
 
-def compare_texts(first: str, second: str) -> Similarity:
+def compare_texts(first: str, second: str, *, measure: TextMeasure = WORD_SHINGLES) -> Similarity:
     """
-    Return Jaccard similarity and containment of the shingles of words of two texts.
+    Return Jaccard similarity and containment of the shingles of two texts, of words where *measure* names no other.
 
     Raises:
         TypeError: If one is not a string.
@@ -145,4 +157,4 @@ def compare_texts(first: str, second: str) -> Similarity:
         >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
         1.0
     """
-    return compare_shingles(*shingle_sets([first, second]))
+    return compare_shingles(*measure.prepare([first, second]))
