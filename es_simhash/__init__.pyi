@@ -57,6 +57,7 @@ from .index.grouping.in_memory import distinct
 from .index.mapping import build_component_template, build_index_template, build_mapping
 from .index.measures.verification import Verification
 from .index.meta import IndexSettings
+from .index.passages.found import Overlap, Overlaps, Passage
 from .index.paste.distance_field import build_distance_field
 from .index.paste.esql import build_esql
 from .index.paste.query_bar import build_query_bar
@@ -102,7 +103,10 @@ __all__ = [
     "NearDup",
     "NearDups",
     "NoIndexError",
+    "Overlap",
+    "Overlaps",
     "Pair",
+    "Passage",
     "PipelineError",
     "PlanEstimate",
     "Preset",

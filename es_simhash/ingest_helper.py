@@ -16,7 +16,7 @@ from typing import Any, Final, get_args, overload
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
 from es_simhash.errors import WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
-from es_simhash.hashing.pool import FingerprintPool, Pending, check_workers
+from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
 from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, Problem, prepare_action, with_id
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
 from es_simhash.index.meta import check_text_fields
@@ -43,6 +43,7 @@ def with_fingerprints(
     scheme: str | Scheme = ...,
     prefix: str = ...,
     value: bool = ...,
+    passages: bool = ...,
     on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
@@ -58,6 +59,7 @@ def with_fingerprints(
     scheme: str | Scheme = ...,
     prefix: str = ...,
     value: bool = ...,
+    passages: bool = ...,
     on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
@@ -72,6 +74,7 @@ def with_fingerprints(
     scheme: str | Scheme = DEFAULT_SCHEME,
     prefix: str = DEFAULT_PREFIX,
     value: bool = True,
+    passages: bool = False,
     on_partial: OnPartial = "clear",
     on_problem: Callable[[Problem], object] | None = None,
     workers: int | None = None,
@@ -100,6 +103,8 @@ def with_fingerprints(
             Name of the object that holds the fields.
         value:
             Whether to add the signed 64-bit copy that script filters read.
+        passages:
+            Whether to add the terms of passages, for an index that has them; ``client.with_fingerprints`` knows.
         on_partial:
             What becomes of the fingerprint in an update that brings only some of several text fields, or a script:
             ``"clear"`` takes it out, so that it cannot be wrong; ``"pass"`` leaves it, maybe stale. Both are reported.
@@ -139,10 +144,8 @@ def with_fingerprints(
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
-    pool = FingerprintPool(chosen, workers=workers, thread=ahead)
-    batcher = _Batcher(
-        rules, pool, scheme=chosen, value=bool(value), on_problem=on_problem, id_from=id_from, most=batch
-    )
+    pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
+    batcher = _Batcher(rules, pool, value=bool(value), on_problem=on_problem, id_from=id_from, most=batch)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
@@ -162,7 +165,6 @@ class _Batcher:
         rules: ActionRules,
         pool: FingerprintPool,
         *,
-        scheme: Scheme,
         value: bool,
         on_problem: Callable[[Problem], object] | None,
         id_from: IdFrom,
@@ -170,7 +172,6 @@ class _Batcher:
     ) -> None:
         self._rules = rules
         self._pool = pool
-        self._scheme = scheme
         self._value = value
         self._on_problem = on_problem
         self._has_ids = id_from is not None
@@ -255,22 +256,29 @@ class _Batcher:
     def _finish(self, begun: _Begun) -> list[Any]:
         """Return the actions of a batch with its fingerprints."""
         try:
-            found = begun.pending.result()
+            found = begun.pending.hashes()
         except WorkerError:
             raise
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
             found = [self._compute_one(position, each, text) for position, each in begun.batch for text in each.texts]
-        fields = iter([fingerprint_fields(each, prefix=self._rules.prefix, value=self._value) for each in found])
+        fields = iter(
+            [
+                fingerprint_fields(
+                    each.fingerprint, prefix=self._rules.prefix, value=self._value, passages=each.passages
+                )
+                for each in found
+            ]
+        )
         finished = [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
         return list(map(with_id, finished)) if self._has_ids else finished
 
-    def _compute_one(self, position: int, prepared: Prepared, text: str) -> int | None:
+    def _compute_one(self, position: int, prepared: Prepared, text: str) -> TextHashes:
         try:
-            return fingerprints([text], scheme=self._scheme)[0]
+            return self._pool.compute_hashes([text])[0]
         except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
             reason = f"its text cannot be fingerprinted ({type(error).__name__}: {error})"
             self._report(position, prepared.action, reason)
-            return None
+            return TextHashes(None)
 
     def _report(self, position: int, action: Any, reason: str) -> None:
         named = action if isinstance(action, Mapping) else {}

@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "create": "Create an index with the fields, or add the fields.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
+        "passages": "Find documents that share passages with a text.",
         "check": "Report whether lookups in an index work.",
         "backfill": "Add fingerprints to documents already in an index.",
         "follow": "Keep fingerprints and groups right while others write.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from es_simhash.client.async_methods.grouping import AsyncGroupingMethods
 from es_simhash.client.async_methods.lookup import AsyncLookupMethods
+from es_simhash.client.async_methods.passages import AsyncPassageMethods
 from es_simhash.client.async_methods.removal import AsyncRemovalMethods
 from es_simhash.client.async_methods.report import AsyncReportMethods
 from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
@@ -14,7 +15,12 @@ __all__ = ["AsyncSimHashClient"]
 
 
 class AsyncSimHashClient(
-    AsyncLookupMethods, AsyncGroupingMethods, AsyncRemovalMethods, AsyncReportMethods, AsyncUpkeepMethods
+    AsyncLookupMethods,
+    AsyncPassageMethods,
+    AsyncGroupingMethods,
+    AsyncRemovalMethods,
+    AsyncReportMethods,
+    AsyncUpkeepMethods,
 ):
     """
     Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.

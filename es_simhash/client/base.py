@@ -85,9 +85,12 @@ class BaseClient:
         max_distance: int | None,
         *,
         value: bool,
+        passages: bool,
     ) -> IndexSettings:
         chosen = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
-        return build_settings(scheme=chosen, text_field=text_field, max_distance=max_distance, value=value)
+        return build_settings(
+            scheme=chosen, text_field=text_field, max_distance=max_distance, value=value, passages=passages
+        )
 
 
 class SyncBase(BaseClient):

@@ -113,6 +113,7 @@ class Context:
     _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
     _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
     _confirmed: dict[str, tuple[float, Resolved | None, Any]] = field(default_factory=dict)
+    _filled: dict[str, float] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         """Return whether *scheme* is one that the caller asked for."""
@@ -175,6 +176,14 @@ class Context:
         """Remember *stats* for a while."""
         self._stats[index_key(index)] = (self.clock(), stats)
 
+    def is_filled(self, index: Index) -> bool:
+        """Return whether no document of *index* lacked its passages a short while ago."""
+        return self.clock() - self._filled.get(index_key(index), -math.inf) < SETTINGS_SECONDS
+
+    def learn_filled(self, index: Index) -> None:
+        """Remember that no document of *index* lacks its passages."""
+        self._filled[index_key(index)] = self.clock()
+
     def limits(self, index: Index) -> Limits:
         """Return the limits learned for queries of *index*; what was refused long ago is tried again."""
         when, limits = self._limits.get(index_key(index), (0.0, Limits()))
@@ -189,6 +198,7 @@ class Context:
         self._settings.clear()
         self._stats.clear()
         self._limits.clear()
+        self._filled.clear()
 
 
 def index_key(index: Index) -> str:

@@ -6,7 +6,7 @@ The settings that were read are remembered by the ``context``. No lookup and no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.hashing import Scheme
 from es_simhash.index.faults import Fault, find_faults
 from es_simhash.index.marker import is_marked, marker_name
-from es_simhash.index.meta import IndexSettings, read_settings
+from es_simhash.index.meta import IndexSettings, PassageState, read_settings
 
 __all__ = [
     "agree",
@@ -202,7 +202,16 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         # A script fails on a shard whose index does not map the copy it reads.
         value=all(each.value for each in every),
         value_type="string" if all(each.value_type == "string" for each in every) else "number",
+        passages=_agree_on_passages(every),
     )
+
+
+def _agree_on_passages(every: Sequence[IndexSettings]) -> PassageState:
+    """Return the state of all indices together; where only some have passages, they are not complete."""
+    states = {each.passages for each in every}
+    if states == {None}:
+        return None
+    return "complete" if states == {"complete"} else "partial"
 
 
 def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:

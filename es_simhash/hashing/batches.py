@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import kernels, shingles
+from es_simhash.hashing import kernels, shingles, winnowing
 from es_simhash.hashing.features import caller_features, word_extractor
 from es_simhash.hashing.hashes import hash_features
 from es_simhash.hashing.preprocess import preprocessor
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
 
-__all__ = ["fingerprint_list", "fold_all", "fold_features"]
+__all__ = ["fingerprint_list", "fold_all", "fold_features", "passage_term_list"]
 
 # Characters worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
 _BATCH_CHARACTERS = 1 << 16
@@ -54,6 +54,20 @@ def fingerprint_list(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
     """
     values, known = fold_all(texts, scheme)
     return [value if exists else None for value, exists in zip(values.tolist(), known.tolist(), strict=True)]
+
+
+def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
+    """
+    Return the terms of the passages of each of *texts*; none for a text without letters and digits.
+    """
+    found: list[list[str]] = []
+    for part in _parts(texts):
+        batch = texts[part]
+        if len(batch) == 1 and len(batch[0]) > _LONG_TEXT:
+            found.append(winnowing.long_text_terms(batch[0]))
+        else:
+            found += winnowing.passage_terms(batch)
+    return found
 
 
 def fold_features(

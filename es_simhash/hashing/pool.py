@@ -1,5 +1,6 @@
 """
-Computes fingerprints in the background: in a thread, or in several processes if there is enough work.
+Computes fingerprints, and the terms of passages, in the background: in a thread, or in several processes if there is
+enough work.
 
 The bits are those of :func:`es_simhash.hashing.fingerprints`. Callers decide which texts are computed, and when. One
 thread lets a caller wait for a server meanwhile. More threads would not be faster, because segmenting, counting and
@@ -27,7 +28,7 @@ from es_simhash.hashing.scheme import Scheme
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-__all__ = ["FingerprintPool", "Pending", "PoolSizes", "check_workers", "split_texts"]
+__all__ = ["FingerprintPool", "Pending", "PoolSizes", "TextHashes", "check_workers", "split_texts"]
 
 logger = logging.getLogger("es_simhash")
 
@@ -54,6 +55,22 @@ class PoolSizes:
 
 
 _SIZES = PoolSizes()
+
+
+@dataclass(frozen=True, slots=True)
+class TextHashes:
+    """
+    What is computed of a text.
+
+    Attributes:
+        fingerprint:
+            Its fingerprint; ``None`` for a text without features.
+        passages:
+            The terms of its passages; empty where these are not asked for.
+    """
+
+    fingerprint: int | None
+    passages: Sequence[str] = ()
 
 
 def check_workers(workers: int | None) -> int:
@@ -101,7 +118,7 @@ class Pending:
     Fingerprints on their way: those of the parts of one batch.
     """
 
-    def __init__(self, parts: Sequence[Future[list[int | None]]]) -> None:
+    def __init__(self, parts: Sequence[Future[list[TextHashes]]]) -> None:
         """
         Wait for *parts*, in order.
         """
@@ -113,6 +130,12 @@ class Pending:
 
         Raises:
             WorkerError: If a process ended before its work was done.
+        """
+        return [each.fingerprint for each in self.hashes()]
+
+    def hashes(self) -> list[TextHashes]:
+        """
+        Return what was computed of each text; otherwise as :meth:`result`.
         """
         try:
             return [each for part in self._parts for each in part.result()]
@@ -136,6 +159,8 @@ class FingerprintPool:
             Whether, without processes, a thread works on all batches but the first.
         sizes:
             When processes are started, and what they are sent.
+        passages:
+            Whether the terms of passages are computed too.
 
     Raises:
         TypeError: If *workers* is neither an integer nor ``None``.
@@ -143,9 +168,16 @@ class FingerprintPool:
     """
 
     def __init__(
-        self, scheme: Scheme, *, workers: int | None = None, thread: bool = False, sizes: PoolSizes = _SIZES
+        self,
+        scheme: Scheme,
+        *,
+        workers: int | None = None,
+        thread: bool = False,
+        sizes: PoolSizes = _SIZES,
+        passages: bool = False,
     ) -> None:
         self._scheme = scheme
+        self._passages = passages
         self._sizes = sizes
         self._has_thread = thread
         self._workers = usable_workers(workers)
@@ -180,16 +212,22 @@ class FingerprintPool:
         Raises:
             WorkerError: If a process ended before its work was done.
         """
+        return [each.fingerprint for each in self.compute_hashes(texts)]
+
+    def compute_hashes(self, texts: Sequence[str]) -> list[TextHashes]:
+        """
+        Return what is computed of each text; otherwise as :meth:`compute`.
+        """
         if self._workers == 1 or not self._is_enough(texts):
-            return _fingerprints(texts, self._scheme)
-        found: list[int | None] = []
+            return _hashes(texts, self._scheme, self._passages)
+        found: list[TextHashes] = []
         waiting: deque[Pending] = deque()
         for part in split_texts(texts, self._sizes):
             waiting.append(self._send([part]))
             if len(waiting) > 2 * self._workers:
-                found += waiting.popleft().result()
+                found += waiting.popleft().hashes()
         for pending in waiting:
-            found += pending.result()
+            found += pending.hashes()
         return found
 
     def submit(self, texts: Sequence[str]) -> Pending:
@@ -204,11 +242,11 @@ class FingerprintPool:
         if self._is_enough(texts):
             return self._send(list(split_texts(texts, self._sizes)))
         if self._has_thread and not self._is_first:
-            return Pending([self._own_thread().submit(_fingerprints, texts, self._scheme)])
+            return Pending([self._own_thread().submit(_hashes, texts, self._scheme, self._passages)])
         self._is_first = False
-        done: Future[list[int | None]] = Future()
+        done: Future[list[TextHashes]] = Future()
         try:
-            done.set_result(_fingerprints(texts, self._scheme))
+            done.set_result(_hashes(texts, self._scheme, self._passages))
         except Exception as error:  # noqa: BLE001 -- raised by result(), like the exception of a process
             done.set_exception(error)
         return Pending([done])
@@ -248,7 +286,10 @@ class FingerprintPool:
             if self._executor is None:
                 # A forked copy of a process with threads may hang; a spawned one starts clean.
                 self._executor = ProcessPoolExecutor(
-                    self._workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(self._scheme,)
+                    self._workers,
+                    mp_context=get_context("spawn"),
+                    initializer=_begin,
+                    initargs=(self._scheme, self._passages),
                 )
             try:
                 return Pending([self._executor.submit(_compute, part) for part in parts])
@@ -256,10 +297,13 @@ class FingerprintPool:
                 raise _worker_error() from error
 
 
-def _fingerprints(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
-    from es_simhash.hashing.batches import fingerprint_list  # noqa: PLC0415 -- loads numpy
+def _hashes(texts: Sequence[str], scheme: Scheme, passages: bool) -> list[TextHashes]:  # noqa: FBT001 -- for a thread
+    from es_simhash.hashing.batches import fingerprint_list, passage_term_list  # noqa: PLC0415 -- loads numpy
 
-    return fingerprint_list(texts, scheme)
+    found = fingerprint_list(texts, scheme)
+    if not passages:
+        return list(map(TextHashes, found))
+    return list(map(TextHashes, found, passage_term_list(texts)))
 
 
 def _worker_error() -> WorkerError:
@@ -269,15 +313,15 @@ def _worker_error() -> WorkerError:
     )
 
 
-_scheme: Scheme
+_asked: tuple[Scheme, bool]
 
 
-def _begin(scheme: Scheme) -> None:
+def _begin(scheme: Scheme, passages: bool) -> None:  # noqa: FBT001 -- for a process
     """Prepare a process: Ctrl-C is the parent's to handle, and without a parent there is nothing left to do."""
     from multiprocessing import parent_process  # noqa: PLC0415 -- see FingerprintPool
 
-    global _scheme  # noqa: PLW0603 -- sent once, not with every part
-    _scheme = scheme
+    global _asked  # noqa: PLW0603 -- sent once, not with every part
+    _asked = scheme, passages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
@@ -291,5 +335,5 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)
 
 
-def _compute(texts: Sequence[str]) -> list[int | None]:
-    return _fingerprints(texts, _scheme)
+def _compute(texts: Sequence[str]) -> list[TextHashes]:
+    return _hashes(texts, *_asked)

@@ -17,7 +17,12 @@ __all__ = ["carries", "document_fields", "read_text", "read_values", "text_or_no
 
 
 def document_fields(
-    text: str | None, *, scheme: str | Scheme = DEFAULT_SCHEME, prefix: str = DEFAULT_PREFIX, value: bool = True
+    text: str | None,
+    *,
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    prefix: str = DEFAULT_PREFIX,
+    value: bool = True,
+    passages: bool = False,
 ) -> dict[str, Any]:
     """
     Return the fields that a document with *text* carries, as one nested object; ``{}`` where it has no features.
@@ -31,6 +36,8 @@ def document_fields(
             Name of the object that holds the fields.
         value:
             Whether to add the signed 64-bit copy that script filters read.
+        passages:
+            Whether to add the terms of the text's passages, for an index that has them.
 
     Raises:
         TypeError: If *text* is not a string.
@@ -43,7 +50,12 @@ def document_fields(
         ['block0', 'block1', 'block2', 'block3', 'fingerprint', 'value']
     """
     found = None if text is None else fingerprint(text, scheme=scheme)
-    return fingerprint_fields(found, prefix=prefix, value=value)
+    terms: list[str] = []
+    if passages and text is not None:
+        from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
+
+        [terms] = passage_term_list([text])
+    return fingerprint_fields(found, prefix=prefix, value=value, passages=terms)
 
 
 def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:

@@ -55,6 +55,8 @@ FaultKind = Literal[
     "no_marker",
     "several_markers",
     "pipeline_errors",
+    "without_passages",
+    "passages_partial",
 ]
 
 # Groups are named by ids, which have at most so many bytes.
@@ -142,6 +144,14 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "pipeline_errors": (
         "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",
         "backfill them",
+    ),
+    "without_passages": (
+        "{found} of {wanted} documents with a fingerprint have no passages, so lookups of passages are refused",
+        "backfill them",
+    ),
+    "passages_partial": (
+        "passages were added to an index with documents, so lookups of passages are refused",
+        "backfill it once, without a filter",
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",
@@ -260,7 +270,7 @@ def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
     wanted = FIELD_TYPES[name]["type"]
     if found.get("type") != wanted:
         return [Fault("wrong_type", full, str(found.get("type", "object")), wanted)]
-    if name.startswith("block") and found.get("index") is False:
+    if (name.startswith("block") or name == "passages") and found.get("index") is False:
         return [Fault("not_indexed", full)]
     if name == "fingerprint" and found.get("doc_values") is False:
         return [Fault("no_doc_values", full)]
@@ -271,7 +281,8 @@ def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
         return [Fault("null_value", full, str(found["null_value"]))]
     # The length of these values is known; a server drops longer ones without a word.
     longest = found.get("ignore_above")
-    if name in NEEDED_FIELDS and longest is not None and int(longest) < (16 if name == "fingerprint" else 4):
+    lengths = {"fingerprint": 16, "passages": 6} | {f"block{number}": 4 for number in range(4)}
+    if longest is not None and int(longest) < lengths.get(name, 0):
         return [Fault("values_dropped", full, str(longest))]
     return []
 

@@ -7,7 +7,7 @@ Plain names and plain dicts. Nothing here reads a text, builds a query or knows 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,11 @@ class Fields:
         return f"{self.prefix}.value"
 
     @property
+    def passages(self) -> str:
+        """Keyword field of the terms of passages, where the index has them."""
+        return f"{self.prefix}.passages"
+
+    @property
     def group(self) -> str:
         """Keyword field of the group that a document belongs to."""
         return f"{self.prefix}.group"
@@ -101,11 +106,13 @@ class Fields:
         return f"{self.prefix}.at"
 
 
-OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "error")
-"""Names, without the prefix, of what says which fingerprint a text has; the group fields are not among them."""
+OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error")
+"""Names, without the prefix, of what depends on the text alone; the group fields are not among them."""
 
 
-def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True) -> dict[str, Any]:
+def fingerprint_fields(
+    fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True, passages: Sequence[str] = ()
+) -> dict[str, Any]:
     """
     Return the fields that put *fingerprint* into a document, as one nested object.
 
@@ -117,10 +124,13 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
         value:
             Whether to add the signed 64-bit copy that script filters read. It is a decimal string: JSON libraries that
             read numbers as doubles, as JavaScript does, would round it.
+        passages:
+            The terms of the text's passages, where the index has them.
 
     Returns:
         ``{prefix: {"fingerprint": ..., "block0": ..., ..., "value": ...}}``, or ``{}`` for ``None``, so that
-        ``document | fingerprint_fields(fingerprint)`` is right in both cases.
+        ``document | fingerprint_fields(fingerprint)`` is right in both cases. A text without features in
+        a scheme may have passages.
 
     Raises:
         InvalidInputError: If the fingerprint does not fit in 64 bits, or the prefix is unusable.
@@ -132,13 +142,15 @@ def fingerprint_fields(fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX,
         '-9223372036854775798'
     """
     Fields(prefix)
-    if fingerprint is None:
-        return {}
-    fields: dict[str, Any] = {"fingerprint": to_hex(fingerprint)}
-    fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
-    if value:
-        fields["value"] = str(to_signed(fingerprint))
-    return {prefix: fields}
+    fields: dict[str, Any] = {}
+    if fingerprint is not None:
+        fields["fingerprint"] = to_hex(fingerprint)
+        fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
+        if value:
+            fields["value"] = str(to_signed(fingerprint))
+    if passages:
+        fields["passages"] = list(passages)
+    return {prefix: fields} if fields else {}
 
 
 def to_signed(fingerprint: int) -> int:

@@ -40,6 +40,8 @@ FIELD_TYPES: dict[str, dict[str, Any]] = {
     "duplicate_of": {"type": "keyword"},
     "distance": {"type": "byte"},
     "at": {"type": "date"},
+    # Terms of winnowed hashes, which only lookups of passages read. Only indices that were asked for passages have it.
+    "passages": {"type": "keyword", "doc_values": False},
     # Written by an ingest pipeline, where it can make no fingerprint.
     "error": {"type": "keyword"},
 }
@@ -56,6 +58,7 @@ def build_mapping(
     text_field: str | Sequence[str] = (),
     max_distance: int | None = None,
     value: bool = True,
+    passages: bool = False,
     derived_source: bool = False,
 ) -> dict[str, Any]:
     """
@@ -75,6 +78,8 @@ def build_mapping(
             The max_distance of lookups in this index that give none, in bits.
         value:
             Whether to map the signed 64-bit copy for script filters.
+        passages:
+            Whether documents carry the terms of their passages, for ``find_passages``.
         derived_source:
             Whether it is for indices of OpenSearch with derived source. They take no field alias, so the marker of the
             settings is left out, and they show the signed copy as a number.
@@ -90,7 +95,9 @@ def build_mapping(
         >>> build_mapping()["properties"]["simhash"]["properties"]["block0"]
         {'type': 'keyword'}
     """
-    settings = build_settings(scheme=scheme, text_field=text_field, max_distance=max_distance, value=value)
+    settings = build_settings(
+        scheme=scheme, text_field=text_field, max_distance=max_distance, value=value, passages=passages
+    )
     if not derived_source:
         return mapping_of(settings, prefix=prefix)
     return without_markers(mapping_of(replace(settings, value_type="number"), prefix=prefix), prefix=prefix)
@@ -101,7 +108,8 @@ def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict
     Return the mapping, with its ``_meta``, for *settings*.
     """
     _refuse_own_fields(settings.text_fields, prefix)
-    properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if settings.value or name != "value"}
+    optional = {"value": settings.value, "passages": settings.passages is not None}
+    properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if optional.get(name, True)}
     properties |= marker_properties(settings, prefix=prefix)
     return {
         "_meta": {META_KEY: {prefix: settings.to_dict()}},

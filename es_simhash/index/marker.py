@@ -48,6 +48,8 @@ def marker_name(settings: IndexSettings) -> str:
     """
     recorded = settings.to_dict()
     used = {key: recorded[key] for key in ("scheme", "text_fields", "max_distance", "value")}
+    if settings.passages is not None:
+        used["passages"] = recorded["passages"]["scheme"]
     written = json.dumps(used, sort_keys=True, ensure_ascii=True).encode()
     return f"settings_{hashlib.sha256(written).hexdigest()[:16]}"
 

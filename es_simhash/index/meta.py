@@ -7,7 +7,7 @@ Reads, writes and checks that record. Pure: no request is made here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_fields
@@ -19,6 +19,7 @@ from es_simhash.index.plan import check_max_distance
 __all__ = [
     "META_KEY",
     "IndexSettings",
+    "PassageState",
     "build_settings",
     "check_text_fields",
     "merge_meta",
@@ -26,11 +27,16 @@ __all__ = [
     "read_settings",
     "require_text_fields",
     "text_fields_of",
+    "unfilled",
 ]
 
 META_KEY = "es_simhash"
 
 ValueType: TypeAlias = Literal["string", "number"]
+PassageState: TypeAlias = Literal["complete", "partial"] | None
+
+# What decides the terms of passages: another record is of another version of this library.
+_PASSAGES = {"scheme": "passages-1", "guarantee": 100, "gram": 25, "hash": "polynomial-64", "bits": 36}
 
 
 def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
@@ -63,6 +69,9 @@ class IndexSettings:
         value_type:
             How ``_source`` holds that copy. A ``"number"``, as earlier versions wrote it, may have been rounded by a
             program that reads numbers as doubles; a backfill makes a ``"string"`` of it.
+        passages:
+            ``"complete"`` if documents carry the terms of their passages; ``"partial"`` if those that were there
+            before are still to be backfilled; ``None`` without passages.
     """
 
     scheme: Scheme
@@ -71,6 +80,7 @@ class IndexSettings:
     value: bool = True
     extra: Mapping[str, Any] | None = None
     value_type: ValueType = "string"
+    passages: PassageState = None
 
     @property
     def allows_scripts(self) -> bool:
@@ -79,8 +89,10 @@ class IndexSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values that stand in ``_meta``."""
+        passages = {} if self.passages is None else {"passages": {**_PASSAGES, "state": self.passages}}
         return {
             **(self.extra or {}),
+            **passages,
             "scheme": self.scheme.to_dict(),
             "text_fields": list(self.text_fields),
             "max_distance": self.max_distance,
@@ -106,7 +118,8 @@ class IndexSettings:
                 check_max_distance(max_distance)
             value = rest.pop("value", True)
             value_type: ValueType = "number" if value is True else "string"
-            return cls(scheme, text_fields, max_distance, bool(value), rest or None, value_type)
+            passages = _read_passages(rest.pop("passages", None))
+            return cls(scheme, text_fields, max_distance, bool(value), rest or None, value_type, passages)
         except SchemeError:
             raise
         except (KeyError, TypeError, ValueError) as error:
@@ -116,12 +129,22 @@ class IndexSettings:
             ) from error
 
 
+def _read_passages(recorded: Any) -> PassageState:
+    if recorded is None:
+        return None
+    state: PassageState = recorded["state"]
+    if state not in ("complete", "partial") or {**recorded, "state": state} != {**_PASSAGES, "state": state}:
+        raise InvalidInputError(f"its passages are {shorten(recorded)}, which this version cannot use")
+    return state
+
+
 def build_settings(
     *,
     scheme: str | Scheme = DEFAULT_SCHEME,
     text_field: str | Sequence[str] = (),
     max_distance: int | None = None,
     value: bool = True,
+    passages: bool = False,
 ) -> IndexSettings:
     """
     Return checked settings for a new index or prefix; an unversioned scheme name means its newest version.
@@ -133,7 +156,20 @@ def build_settings(
     if max_distance is not None:
         check_max_distance(max_distance)
     names = check_fields("text_field", text_field, may_lack=True)
-    return IndexSettings(get_scheme(scheme), names, max_distance, bool(value))
+    chosen = get_scheme(scheme)
+    if passages and chosen.preprocess:
+        raise InvalidInputError(
+            f"scheme {chosen} changes texts first ({', '.join(chosen.preprocess)}), and passages are places in the "
+            "original text: choose a scheme without preprocess, or no passages"
+        )
+    return IndexSettings(chosen, names, max_distance, bool(value), passages="complete" if passages else None)
+
+
+def unfilled(settings: IndexSettings) -> IndexSettings:
+    """
+    Return *settings* for an index that may have documents already: these have no passages until a backfill.
+    """
+    return settings if settings.passages is None else replace(settings, passages="partial")
 
 
 def merge_meta(

@@ -130,6 +130,8 @@ class FakeServer:
         held = self.open[body["pit"]["id"]] if "pit" in body else self.shown
         if "fingerprints" in body.get("aggs", ()):
             return self._fingerprints(held, body)
+        if "terms" in body.get("aggs", ()):
+            return self._filters(held, body)
         if "aggs" in body:
             return self._composite(held, body)
         hits = self._hits(held, body)
@@ -234,6 +236,13 @@ class FakeServer:
         }
         return {**self._page([]), "_shards": shards, "aggregations": results}
 
+    def _filters(self, held, body):
+        """Count the documents of each filter."""
+        queries = body["aggs"]["terms"]["filters"]["filters"]
+        counts = [sum(is_match(each, id_, doc["source"]) for id_, doc in held.items()) for each in queries]
+        buckets = [{"doc_count": count} for count in counts]
+        return {**self._page([]), "aggregations": {"terms": {"buckets": buckets}}}
+
     def _composite(self, held, body):
         [(name, agg)] = body["aggs"].items()
         wanted = agg["composite"]["sources"][0]["id"]["terms"]["field"]
@@ -333,4 +342,5 @@ def is_match(query, id_, source):
     value = value_of(source, name)
     if kind == "range":
         return value is not None and value >= wanted["gte"]
-    return value in (wanted if kind == "terms" else [wanted])
+    values = value if isinstance(value, list) else [value]
+    return any(each in (wanted if kind == "terms" else [wanted]) for each in values)

@@ -36,6 +36,8 @@ KINDS = {
     "verify": "similarity",
     "similarity": "similarity",
     "min_similarity": "similarity",
+    "min_contained": "similarity",
+    "min_run": "count",
     "max_distance": "count",
     "workers": "count",
     "threads": "count",

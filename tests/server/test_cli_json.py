@@ -46,10 +46,11 @@ def test_every_answer_is_json(run, index, server, tmp_path):
     (tmp_path / "pairs.tsv").write_text("id1\tid2\tjaccard\na\tb\t0.9\n")
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
     commands = [
-        ["create", index, "-t", "body", "-d", "12"],
+        ["create", index, "-t", "body", "-d", "12", "--passages"],
         ["ingest", index, tmp_path / "news.jsonl", "--no-verify"],
         ["check", index],
         ["find", index, TEXT],
+        ["passages", index, TEXT],
         ["backfill", index],
         ["follow", index, "--once", "--state-index", f"{index}-state"],
         ["reconcile", index],

@@ -66,6 +66,7 @@ def test_beside_other_processors(opensearch, written, pipeline_name, request):
         assert written(document, name)[1]["fingerprint"] == FRESH, processor
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_failures_of_others(opensearch, pipeline_name):
     """What another processor's on_failure leaves is read; ours calls nobody's on_failure."""
     opensearch.request("PUT", f"/_ingest/pipeline/{pipeline_name}", build_pipeline(text_field="body"))

@@ -23,8 +23,8 @@ TEXT = "The council approved the new bridge over the river on Tuesday after a lo
 DOCUMENTS = "".join(json.dumps({"_id": f"{n}", "body": f"{TEXT} {n % 3}"}) + "\n" for n in range(9))
 PASSWORD = LOGIN[1]
 
-# Each use of a command, with an index that is missing, plain (without our fields), or grouped; uses that change nothing
-# share one.
+# Each use of a command, with an index that is missing, plain (without our fields), with passages, or grouped; uses that
+# change nothing share one.
 USES = {
     "create": ("missing", "create INDEX -t body"),
     "create --existing": ("plain", "create INDEX --existing -t body"),
@@ -34,6 +34,8 @@ USES = {
     "find --id": ("shared", "find INDEX --id 1 -d 12"),
     "find --verify": ("shared", "find INDEX bridge -d 64 --verify 0"),
     "find --input": ("shared", "find INDEX --input - -d 12"),
+    "passages": ("passages", "passages INDEX bridge"),
+    "passages --id": ("passages", "passages INDEX --id 1"),
     "find --scheme": ("shared", "find INDEX bridge -d 12 --scheme shingles"),
     "evaluate --index": ("shared", "evaluate DOCS PAIRS --index INDEX"),
     "explain --index": ("shared", "explain --index INDEX 1 2"),
@@ -164,7 +166,10 @@ def prepare(secured, run, index, state):
     if state == "plain":
         ask(secured, "PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
         ask(secured, "PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    if state in ("grouped", "planned", "removed"):
+    if state == "passages":
+        made = run("create INDEX -t body --passages", *secured.login)
+        assert made.exit_code == 0, made.output
+    if state in ("passages", "grouped", "planned", "removed"):
         made = run("ingest INDEX - --create -t body -d 12", *secured.login)
         assert made.exit_code == 0, made.output
         ask(secured, "POST", f"/{index}/_refresh")

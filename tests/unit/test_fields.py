@@ -46,6 +46,7 @@ def test_every_name_is_mapped():
         names.distance,
         names.at,
         names.error,
+        names.passages,
     } == mapped
     assert set(fingerprint_fields(1, prefix="p")["p"]) <= {name.removeprefix("p.") for name in mapped}
 

@@ -31,6 +31,8 @@ _ADVICE: dict[FaultKind, str] = {
     "other_scheme": "leave --scheme out to use the scheme of the index, or use another --prefix",
     "not_verified": "compare their texts with es-simhash reconcile INDEX --regroup --verify 0.8",
     "regrouping": "finish that with es-simhash reconcile INDEX --regroup",
+    "without_passages": "run es-simhash backfill INDEX",
+    "passages_partial": "run es-simhash backfill INDEX once, without a filter",
     "without_fingerprint": "run es-simhash backfill INDEX (texts without features have no fingerprint)",
 }
 

@@ -21,6 +21,7 @@ EXAMPLES = [
     "es-simhash create news --text-field title --text-field body --max-distance 8",
     "es-simhash create news --text-field body --mappings own.json --settings '{\"number_of_shards\": 3}'",
     "es-simhash create news --existing --text-field body",
+    "es-simhash create news --existing --passages && es-simhash backfill news",
 ]
 
 
@@ -36,6 +37,11 @@ EXAMPLES = [
     default=None,
     help="Whether documents also hold the fingerprint as a number, which scripts need.",
 )
+@click.option(
+    "--passages/--no-passages",
+    default=None,
+    help="Whether documents also hold hashes of their passages, which es-simhash passages needs.",
+)
 @options.scheme
 @options.target
 @options.as_json
@@ -49,6 +55,7 @@ def command(
     *,
     existing: bool,
     value: bool | None,
+    passages: bool | None,
     as_json: bool,
 ) -> None:
     """
@@ -63,7 +70,7 @@ def command(
     with connect(target, index) as connection:
         if existing:
             changed = connection.simhash.put_mapping(
-                index, text_field=text_fields, max_distance=max_distance, value=value
+                index, text_field=text_fields, max_distance=max_distance, value=value, passages=passages
             )
             report: dict[str, Any] = {"changed": changed}
             line = f"added the fields to {', '.join(changed)}"
@@ -73,6 +80,7 @@ def command(
                 text_field=text_fields,
                 max_distance=max_distance,
                 value=value is not False,
+                passages=bool(passages),
                 mappings=own,
                 settings=settings,
             )

@@ -68,6 +68,7 @@ EXAMPLES = [
     show_default=True,
     help="Whether documents also hold the fingerprint as a number, which scripts need.",
 )
+@click.option("--passages", is_flag=True, help="Map hashes of passages too, which es-simhash passages needs.")
 @click.option("--derived-source", is_flag=True, help="For indices of OpenSearch with derived source, without a marker.")
 @options.scheme
 @options.prefix
@@ -85,6 +86,7 @@ def command(
     component_template: bool,
     console: bool,
     value: bool,
+    passages: bool,
     derived_source: bool,
     as_json: bool,
 ) -> None:
@@ -102,6 +104,7 @@ def command(
         "text_field": text_fields,
         "max_distance": max_distance,
         "value": value,
+        "passages": passages,
         "derived_source": derived_source,
     }
     if console:

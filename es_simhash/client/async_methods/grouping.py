@@ -73,6 +73,7 @@ class AsyncGroupingMethods(AsyncBase):
                 scheme=settings.scheme,
                 prefix=self._context.prefix,
                 value=settings.value,
+                passages=settings.passages is not None,
                 on_partial=on_partial,
                 on_problem=on_problem,
                 workers=workers,

@@ -72,6 +72,7 @@ class GroupingMethods(SyncBase):
                 scheme=settings.scheme,
                 prefix=self._context.prefix,
                 value=settings.value,
+                passages=settings.passages is not None,
                 on_partial=on_partial,
                 on_problem=on_problem,
                 workers=workers,

@@ -40,6 +40,7 @@ class UpkeepMethods(SyncBase):
         text_field: str | Sequence[str] = (),
         max_distance: int | None = None,
         value: bool = True,
+        passages: bool = False,
         mappings: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> IndexSettings:
@@ -57,6 +58,8 @@ class UpkeepMethods(SyncBase):
                 Distance in bits that lookups use if they are given none; ``None`` leaves it at 3.
             value:
                 Whether documents carry the signed 64-bit copy for scripts.
+            passages:
+                Whether documents carry the terms of their passages, for :meth:`find_passages`.
             mappings:
                 Mapping of the caller's own fields; kept as it is.
             settings:
@@ -67,7 +70,7 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.flows.upkeep.manage import create_index
 
-        ours = self._settings(scheme, text_field, max_distance, value=value)
+        ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
         return self._run(create_index(self._context, index, ours, mappings, settings))
 
     def put_mapping(
@@ -78,19 +81,23 @@ class UpkeepMethods(SyncBase):
         text_field: str | Sequence[str] = (),
         max_distance: int | None = None,
         value: bool | None = None,
+        passages: bool | None = None,
     ) -> list[str]:
         """
         Add our fields to indices that exist; return the names of those changed.
 
         What is not given stays as an index records it; the caller's own fields and ``_meta`` keys stay too. Arguments
-        are those of :meth:`create_index`.
+        are those of :meth:`create_index`. Where passages are added to documents, :meth:`find_passages` is an error
+        until :meth:`backfill` has seen all of them.
 
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
         from es_simhash.flows.upkeep.manage import put_mapping
 
-        return self._run(put_mapping(self._context, index, scheme, text_field, max_distance, value=value))
+        return self._run(
+            put_mapping(self._context, index, scheme, text_field, max_distance, value=value, passages=passages)
+        )
 
     def put_pipeline(self, index: Index, *, name: str | None = None, use_as: UseAs | None = None) -> InstalledPipeline:
         """

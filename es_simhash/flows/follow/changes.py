@@ -20,7 +20,7 @@ from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
-from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
+from es_simhash.flows.upkeep.judge import Judge, Judgement
 
 __all__ = ["Changes", "Repaired"]
 
@@ -117,7 +117,7 @@ class Changes:
         body = {
             "size": self._size,
             # Beside a filter a should clause excludes nothing: it only marks hits.
-            "query": {"bool": {"filter": [query], "should": [not_indexed_query(self._prefix)]}},
+            "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
             "sort": [{"_seq_no": "asc"}],
             "seq_no_primary_term": True,
             "track_total_hits": False,

@@ -15,7 +15,7 @@ from es_simhash.flows.follow.options import FollowOptions
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.positions import Positions
 from es_simhash.flows.upkeep.judge import Judge
-from es_simhash.flows.upkeep.targets import Target, find_targets, record_text_fields, scheme_of
+from es_simhash.flows.upkeep.targets import Target, find_targets, has_passages, record_text_fields, scheme_of
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.resident.shards import Position, Shard
@@ -49,7 +49,7 @@ class Subject:
         self._options = options
         self._positions = Positions(index)
         self._pool: FingerprintPool | None = None
-        self._scheme: Scheme | None = None
+        self._computed: tuple[Scheme, bool] | None = None
         self._read_at = -math.inf
         self.judge: Judge | None = None
 
@@ -101,10 +101,11 @@ class Subject:
 
     def _read_targets(self) -> Flow[None]:
         targets = yield from find_targets(self._context, self._index, self._options.text_field, dry_run=False)
-        scheme = scheme_of(targets)
-        if self._pool is None or scheme != self._scheme:
+        before = self._computed
+        scheme, passages = self._computed = scheme_of(targets), has_passages(targets)
+        if self._pool is None or self._computed != before:
             yield from self.close()
-            self._scheme, self._pool = scheme, FingerprintPool(scheme, workers=self._options.workers)
+            self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
         self.judge = Judge(self._context.prefix, targets, self._pool)
 
 
@@ -112,4 +113,6 @@ def _purpose(target: Target) -> str:
     """Return what decides which fields the documents of an index need, as a digest."""
     settings = target.settings
     words = [settings.scheme.to_dict(), settings.value, list(target.text_fields)]
+    if settings.passages is not None:
+        words.append("passages")
     return xxhash.xxh3_64_hexdigest(json.dumps(words, sort_keys=True).encode())

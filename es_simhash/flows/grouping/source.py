@@ -186,6 +186,7 @@ class Source:
             scheme=settings.scheme,
             prefix=prefix,
             value=settings.value,
+            passages=settings.passages is not None,
             on_partial=options.on_partial,
             on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
             workers=options.workers,

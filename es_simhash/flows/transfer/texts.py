@@ -4,7 +4,7 @@ Searches that return the texts of documents: from ``_source``, or from stored fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
@@ -13,11 +13,21 @@ from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.transfer.answers import find_gaps, is_source_refused
 from es_simhash.index.documents import read_text
 
-__all__ = ["read_hit", "search_texts"]
+__all__ = ["read_hit", "search_texts", "text_body"]
+
+
+def _send(call: Call) -> Flow[Any]:
+    return (yield call)
 
 
 def search_texts(
-    index: Index, body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()
+    index: Index,
+    body: Mapping[str, Any],
+    fields: Sequence[str],
+    *,
+    source: Sequence[str] = (),
+    routing: str | None = None,
+    send: Callable[[Call], Flow[Any]] = _send,
 ) -> Flow[dict[str, Any]]:
     """
     Return the answer to *body*, whose hits carry *fields* in ``_source`` or among their stored fields.
@@ -34,18 +44,30 @@ def search_texts(
             Fields of the text.
         source:
             Further parts of ``_source`` to bring.
+        routing:
+            Routing value that restricts the search to a shard.
+        send:
+            Carries the search out.
     """
-    request = {**body, "_source": [*fields, *source], "stored_fields": list(fields)}
+    request = text_body(body, fields, source=source)
+    arguments = {"index": index} | ({} if routing is None else {"routing": routing})
     try:
-        answer: dict[str, Any] = yield Call("search", {"index": index, "body": request})
+        answer: dict[str, Any] = yield from send(Call("search", {**arguments, "body": request}))
     except Exception as error:
         if not is_source_refused(error):
             raise
     else:
         if not is_source_refused(find_gaps(answer)):
             return answer
-    whole: dict[str, Any] = yield Call("search", {"index": index, "body": {**request, "_source": True}})
+    whole: dict[str, Any] = yield from send(Call("search", {**arguments, "body": {**request, "_source": True}}))
     return whole
+
+
+def text_body(body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()) -> dict[str, Any]:
+    """
+    Return the search *body* of hits that carry *fields*, as :func:`search_texts` sends it first.
+    """
+    return {**body, "_source": [*fields, *source], "stored_fields": list(fields)}
 
 
 def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:

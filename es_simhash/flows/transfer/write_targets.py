@@ -20,7 +20,7 @@ from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.index.faults import Fault, find_faults, mapping_error, refuse_other_use
 from es_simhash.index.mapping import mapping_update
-from es_simhash.index.meta import IndexSettings, read_settings
+from es_simhash.index.meta import IndexSettings, read_settings, unfilled
 
 __all__ = ["last_generation", "next_index", "prepare_targets", "write_index"]
 
@@ -53,6 +53,7 @@ def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Re
 def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) -> Flow[Resolved]:
     """Add our fields to the indices without them, with the settings of the other indices."""
     lacking = resolved.unmapped
+    settings = unfilled(settings)
     mappings, each = dict(resolved.mappings), dict(resolved.each)
     for name in lacking:
         refuse_other_use(name, mappings[name], context.prefix)

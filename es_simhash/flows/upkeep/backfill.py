@@ -27,10 +27,17 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.retry import Patience
 from es_simhash.flows.transfer.shards import check_shards
-from es_simhash.flows.upkeep.judge import Judge, Judgement, not_indexed_query
+from es_simhash.flows.upkeep.judge import Judge, Judgement
 from es_simhash.flows.upkeep.ledger import Ledger
 from es_simhash.flows.upkeep.progress import BackfillProgress
-from es_simhash.flows.upkeep.targets import find_targets, record_strings, record_text_fields, scheme_of
+from es_simhash.flows.upkeep.targets import (
+    find_targets,
+    has_passages,
+    record_passages,
+    record_strings,
+    record_text_fields,
+    scheme_of,
+)
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Operation
@@ -97,14 +104,16 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     scheme = scheme_of(targets)
     fields = {name: list(each.text_fields) for name, each in targets.items()}
     same = len({tuple(each) for each in fields.values()}) == 1
-    purpose = {
+    purpose: dict[str, Any] = {
         "prefix": context.prefix,
         # A checkpoint of an earlier version passes over documents that hold numbers.
         "value": "string",
         "scheme": scheme.to_dict(),
         "text_fields": next(iter(fields.values())) if same else fields,
     }
-    pool = FingerprintPool(scheme, workers=options.workers)
+    if has_passages(targets):
+        purpose["passages"] = True
+    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
     checkpoint = yield Compute(Checkpoint, (None if options.dry_run else options.checkpoint, purpose))
     try:
         judge = Judge(context.prefix, targets, pool)
@@ -140,7 +149,7 @@ class _Backfill:
         self._began = yield Compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
-        marked = {"bool": {"filter": [query], "should": [not_indexed_query(self._context.prefix)]}}
+        marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
         first = {**body, "query": marked, "_source": self._judge.source}
         yield from self._pass(first, options.page, self._take_first)
         self._refuse_unseen()
@@ -156,6 +165,7 @@ class _Backfill:
         if not options.dry_run:
             yield from refresh(self._index)
             yield from self._record_strings()
+            yield from self._record_passages()
         yield Emit(self._report(is_done=True))
 
     def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
@@ -235,12 +245,20 @@ class _Backfill:
     def _record_strings(self) -> Flow[None]:
         """Record the indices in which every document now stores the signed copy as a string."""
         for name, target in self._judge.targets.items():
-            if not target.holds_numbers or name in self._ledger.failed_indices:
-                continue
-            # Neither a filter, nor that of an alias, has kept documents out of sight.
-            documents, gaps = yield from count_documents(name, patience=Patience())
-            if not gaps and documents <= self._ledger.seen_by_index[name]:
-                yield from record_strings(self._context, name, target)
+            if target.holds_numbers and name not in self._ledger.failed_indices and (yield from self._saw_all(name)):
+                self._judge.targets[name] = yield from record_strings(self._context, name, target)
+
+    def _record_passages(self) -> Flow[None]:
+        """Record the indices in which every document with a text now has the terms of its passages."""
+        for name, target in self._judge.targets.items():
+            is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
+            if is_done and (yield from self._saw_all(name)):
+                self._judge.targets[name] = yield from record_passages(self._context, name, target)
+
+    def _saw_all(self, name: str) -> Flow[bool]:
+        """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
+        documents, gaps = yield from count_documents(name, patience=Patience())
+        return not gaps and documents <= self._ledger.seen_by_index[name]
 
     def _refuse_unseen(self) -> None:
         """Refuse a text field that no document has, unless the index has no documents."""

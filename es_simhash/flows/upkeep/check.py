@@ -22,6 +22,7 @@ from es_simhash.index.grouping.regrouping import Regrouping
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.marker import is_marked, markers_in_use
 from es_simhash.index.meta import IndexSettings, read_settings
+from es_simhash.index.passages.query import without_passages_query
 
 __all__ = ["IndexCheck", "check_indices"]
 
@@ -52,6 +53,8 @@ class IndexCheck:
             The same faults as data.
         grouping:
             How its documents are grouped, as the mapping records it; ``None`` where they never were.
+        with_passages:
+            Number of documents that carry the terms of their passages; ``None`` where the index has none.
     """
 
     index: str
@@ -64,6 +67,7 @@ class IndexCheck:
     problems: tuple[str, ...]
     faults: tuple[Fault, ...] = ()
     grouping: Mapping[str, Any] | None = None
+    with_passages: int | None = None
 
 
 def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
@@ -102,6 +106,10 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
         faults += yield from _pipeline_errors(name, mapping, context.prefix)
+    with_passages = None
+    if ready and settings is not None and settings.passages is not None:
+        with_passages, more_faults = yield from _judge_passages(name, settings, context.prefix)
+        faults += more_faults
     grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
     return IndexCheck(
@@ -115,7 +123,18 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         problems=tuple(f"{fault}: {fault.advice}" for fault in faults),
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
+        with_passages=with_passages,
     )
+
+
+def _judge_passages(name: str, settings: IndexSettings, prefix: str) -> Flow[tuple[int, list[Fault]]]:
+    """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
+    fields = Fields(prefix)
+    number, _ = yield from count_documents(name, {"exists": {"field": fields.passages}})
+    missing, _ = yield from count_documents(name, without_passages_query(prefix))
+    if missing:
+        return number, [Fault("without_passages", fields.passages, str(missing), str(number + missing))]
+    return number, [Fault("passages_partial", fields.passages)] if settings.passages == "partial" else []
 
 
 def _pipeline_errors(name: str, mapping: Mapping[str, Any], prefix: str) -> Flow[list[Fault]]:

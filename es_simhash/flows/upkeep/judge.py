@@ -13,27 +13,19 @@ from typing import Any
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.transfer.conditional_write import versioned_header
 from es_simhash.flows.upkeep.targets import Target
-from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.hashing.pool import FingerprintPool, TextHashes
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import OWNED, fingerprint_fields
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.mapping import NEEDED_FIELDS
 from es_simhash.index.operations import Failure, Operation
 
-__all__ = ["Document", "Judge", "Judgement", "change_of", "not_indexed_query"]
+__all__ = ["Document", "Judge", "Judgement", "change_of"]
 
 Document = Mapping[str, Any]
 
 NOT_INDEXED = "es_simhash_not_indexed"
 """Name of the query that matches documents without one of the fields that lookups read."""
-
-
-def not_indexed_query(prefix: str) -> dict[str, Any]:
-    """
-    Return the query named :data:`NOT_INDEXED`.
-    """
-    every = [{"exists": {"field": f"{prefix}.{name}"}} for name in NEEDED_FIELDS]
-    return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +87,14 @@ class Judge:
         texts = dict.fromkeys(field for each in self.targets.values() for field in each.text_fields)
         return [*texts, self._prefix, f"{self._prefix}.*"]
 
+    def not_indexed_query(self) -> dict[str, Any]:
+        """Return the query named :data:`NOT_INDEXED`; lookups read passages where all indices have them."""
+        names = list(NEEDED_FIELDS)
+        if all(each.settings.passages is not None for each in self.targets.values()):
+            names.append("passages")
+        every = [{"exists": {"field": f"{self._prefix}.{name}"}} for name in names]
+        return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
+
     def key(self, index: str, id_: str, sequence: int, term: int) -> int:
         """Return the key of a version of a document."""
         from es_simhash.flows.upkeep.checkpoint import version_key  # noqa: PLC0415 -- loads numpy
@@ -110,11 +110,11 @@ class Judge:
         Return what each of *documents* needs; *at* is the new moment of grouping of those that must be grouped again.
         """
         found = [self._read(each) for each in documents]
-        computed = iter(self._pool.compute([text for text in found if isinstance(text, str)]))
+        computed = iter(self._pool.compute_hashes([text for text in found if isinstance(text, str)]))
         return [
             Judgement(document_key(document), self.key_of(document), failure=text)
             if isinstance(text, Failure)
-            else self._compare(document, None if text is None else next(computed), at)
+            else self._compare(document, TextHashes(None) if text is None else next(computed), at)
             for document, text in zip(documents, found, strict=True)
         ]
 
@@ -145,21 +145,24 @@ class Judge:
         except InvalidInputError as error:
             return Failure("unusable", index, id_, str(error))
 
-    def _compare(self, document: Document, fingerprint: int | None, at: str) -> Judgement:
-        wanted: dict[str, Any] = {}
-        if fingerprint is not None:
-            target = self.targets[document["_index"]]
-            wanted = fingerprint_fields(fingerprint, prefix=self._prefix, value=target.settings.value)[self._prefix]
-            if target.is_synthetic and "value" in wanted:
-                wanted["value"] = int(wanted["value"])
+    def _compare(self, document: Document, hashes: TextHashes, at: str) -> Judgement:
+        target = self.targets[document["_index"]]
+        terms = () if target.settings.passages is None else hashes.passages
+        fields = fingerprint_fields(
+            hashes.fingerprint, prefix=self._prefix, value=target.settings.value, passages=terms
+        )
+        wanted: dict[str, Any] = fields.get(self._prefix, {})
+        if target.is_synthetic and "value" in wanted:
+            wanted["value"] = int(wanted["value"])
+        is_empty = hashes.fingerprint is None
         change, is_stale = change_of(document["_source"], wanted, prefix=self._prefix, at=at)
         body: dict[str, Any] = {"doc": change}
-        if change is None and wanted and NOT_INDEXED in document.get("matched_queries", ()):
+        if change is None and not is_empty and NOT_INDEXED in document.get("matched_queries", ()):
             # It was written before the mapping had our fields: _source has them, but no lookup finds it.
             body = {"doc": {self._prefix: wanted}, "detect_noop": False}
         place = document_key(document)
         operation = None if body["doc"] is None else Operation("update", versioned_header(document), body)
-        return Judgement(place, self.key_of(document), operation, is_stale=is_stale, is_empty=not wanted)
+        return Judgement(place, self.key_of(document), operation, is_stale=is_stale, is_empty=is_empty)
 
 
 def change_of(
@@ -192,12 +195,14 @@ def change_of(
         nested = {prefix: None} if any(name in ours for name in ("fingerprint", "error")) else {}
         return (nested | dotted) or None, is_ours
     unwanted = {name: None for name in OWNED if name not in wanted and ours.get(name) is not None}
-    is_same = not unwanted and all(ours.get(name) == value for name, value in wanted.items())
-    if is_same and not dotted:
+    new = {name for name, value in wanted.items() if ours.get(name) != value} | unwanted.keys()
+    if not new and not dotted:
         return None, False
-    grouped = {"at": at} if ours.get("group") or source.get(f"{prefix}.group") else {}
-    changed = {} if is_same else {prefix: {**wanted, **unwanted, **grouped}}
-    return changed | dotted, is_ours and not is_same
+    # Groups do not depend on passages.
+    is_other = bool(new - {"passages"})
+    is_grouped = is_other and (ours.get("group") or source.get(f"{prefix}.group"))
+    changed = {prefix: {**wanted, **unwanted, **({"at": at} if is_grouped else {})}} if new else {}
+    return changed | dotted, is_ours and is_other
 
 
 def _holds(source: Mapping[str, Any], field: str) -> bool:

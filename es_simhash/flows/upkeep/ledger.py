@@ -36,6 +36,8 @@ class Ledger:
             Number of documents looked at in the first pass, for each concrete index.
         failed_indices:
             Indices with documents that could not be read or written.
+        unwritten_indices:
+            Those of them where a document has a text and lacks what was computed of it.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
@@ -46,6 +48,7 @@ class Ledger:
         self._stale = self._empty = self._failed = 0
         self._failures: list[Failure] = []
         self.failed_indices: set[str] = set()
+        self.unwritten_indices: set[str] = set()
         # Documents of this pass that other programs kept changing, or that the server could not read.
         self._left: list[Failure] = []
 
@@ -142,6 +145,8 @@ class Ledger:
         self._failed += 1
         self._failures.append(failure)
         self.failed_indices.add(failure.index)
+        if failure.kind != "unusable":
+            self.unwritten_indices.add(failure.index)
         if key is not None:
             # Not kept in the file: a later run tries this version again.
             self._checkpoint.add([key], keep=False)

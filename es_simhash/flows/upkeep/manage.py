@@ -15,12 +15,13 @@ from es_simhash.arguments import check_name, check_object
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow, error_text
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.faults import find_source_faults, refuse_other_use
 from es_simhash.index.mapping import build_mapping, check_own_mapping, has_synthetic_source, mapping_of, mapping_update
 from es_simhash.index.marker import is_marked
-from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta, read_settings
+from es_simhash.index.meta import META_KEY, IndexSettings, PassageState, build_settings, merge_meta, read_settings
 
 logger = logging.getLogger("es_simhash")
 
@@ -96,6 +97,7 @@ def put_mapping(
     max_distance: int | None,
     *,
     value: bool | None,
+    passages: bool | None = None,
 ) -> Flow[list[str]]:
     """
     Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed.
@@ -128,7 +130,11 @@ def put_mapping(
             text_field=text_field or (recorded.text_fields if recorded else ()),
             max_distance=recorded.max_distance if recorded and max_distance is None else max_distance,
             value=recorded.value if recorded and value is None else value is not False,
+            passages=bool(recorded and recorded.passages) if passages is None else passages,
         )
+        if given.passages is not None:
+            state = recorded.passages if recorded else None
+            given = replace(given, passages=state or (yield from _state_of_new_passages(name)))
         # Documents that are there already may hold numbers, which a backfill makes strings of.
         is_old = recorded.value and not recorded.allows_scripts if recorded else context.prefix in _properties(mapping)
         settings = replace(
@@ -139,6 +145,12 @@ def put_mapping(
         yield from change_mapping(name, mappings[name], body, prefix=context.prefix)
     context.forget()
     return sorted(mappings)
+
+
+def _state_of_new_passages(name: str) -> Flow[PassageState]:
+    """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
+    documents, gaps = yield from count_documents(name)
+    return "partial" if documents or gaps else "complete"
 
 
 def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:

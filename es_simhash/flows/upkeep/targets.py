@@ -23,11 +23,19 @@ from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.faults import refuse_other_use, refuse_updates
 from es_simhash.index.mapping import has_synthetic_source, mapping_update, may_hold
-from es_simhash.index.meta import IndexSettings, read_settings, text_fields_of
+from es_simhash.index.meta import IndexSettings, read_settings, text_fields_of, unfilled
 
 logger = logging.getLogger("es_simhash")
 
-__all__ = ["Target", "find_targets", "record_strings", "record_text_fields", "scheme_of"]
+__all__ = [
+    "Target",
+    "find_targets",
+    "has_passages",
+    "record_passages",
+    "record_strings",
+    "record_text_fields",
+    "scheme_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,13 @@ class Target:
     def is_recorded(self) -> bool:
         """Whether the mapping names the text fields."""
         return self.settings.text_fields == self.text_fields
+
+
+def has_passages(targets: Mapping[str, Target]) -> bool:
+    """
+    Return whether documents of any of *targets* carry the terms of their passages.
+    """
+    return any(each.settings.passages is not None for each in targets.values())
 
 
 def scheme_of(targets: Mapping[str, Target]) -> Scheme:
@@ -136,7 +151,7 @@ def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequen
 def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
     """Return settings for an index that has none: those of the other indices, without their text fields."""
     if resolved.each:
-        return replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=())
+        return unfilled(replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=()))
     is_mapped = bool(resolved.faults)  # with fields of ours, whose documents may hold numbers
     scheme = get_scheme(context.wanted or DEFAULT_SCHEME)
     return IndexSettings(scheme, value_type="number" if is_mapped else "string")
@@ -219,6 +234,13 @@ def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
             raise
         logger.warning("the mapping of %r could not be changed, so lookups there use no scripts: %s", name, error)
         return target
+
+
+def record_passages(context: Context, name: str, target: Target) -> Flow[Target]:
+    """
+    Record that every document of index *name* has the terms of its passages, so that lookups of them are complete.
+    """
+    return _record(context, name, target, passages="complete")
 
 
 def _record(context: Context, name: str, target: Target, **changes: Any) -> Flow[Target]:

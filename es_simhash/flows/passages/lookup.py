@@ -1,0 +1,229 @@
+"""
+One lookup of passages: what it compares, what it has found, and why something may be missing. No request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.passages.options import PassageOptions, check_overlaps
+from es_simhash.flows.transfer.answers import Gap
+from es_simhash.flows.transfer.pages import Hits
+from es_simhash.flows.transfer.texts import read_hit
+from es_simhash.index.keys import Key, document_key
+from es_simhash.index.meta import IndexSettings
+from es_simhash.index.passages.found import Overlap, Overlaps
+
+if TYPE_CHECKING:
+    from es_simhash.index.passages.compare import Question
+
+__all__ = ["CommonPassages", "Lookup", "NotCompared", "Page", "Unfilled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfilled:
+    """
+    Why an index does not have all passages yet.
+
+    Attributes:
+        index:
+            Its name, or the name that was searched.
+        documents:
+            How many documents have a fingerprint and no passages; 0 if that is not known.
+    """
+
+    index: str
+    documents: int = 0
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        if self.documents:
+            return f"{self.documents} documents of {self.index!r} have a fingerprint and no passages: backfill it"
+        return f"passages were added to index {self.index!r} when it had documents: backfill it, without a filter"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonPassages:
+    """
+    Documents that were not compared, because all that they seem to share is in very many documents.
+
+    Attributes:
+        documents:
+            How many they are.
+        terms:
+            How many terms of the text are so common.
+    """
+
+    documents: int
+    terms: int
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        return (
+            f"{self.documents} documents share only passages that very many documents have ({self.terms} hashes): "
+            "read them with stream_passages, or narrow the lookup with a filter"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """A candidate whose text could not be read."""
+
+    index: str
+    id: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        return f"document {self.id!r} of {self.index!r} was not compared: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the comparison of a page of candidates gives: documents found, and those whose text is not the indexed."""
+
+    found: list[Overlap] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    missing: list[NotCompared] = field(default_factory=list)
+
+
+Reason: TypeAlias = Gap | Unfilled | CommonPassages | NotCompared
+
+
+class Lookup:
+    """
+    One lookup of passages.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What to search.
+        settings:
+            The settings on which its indices agree.
+        each:
+            The settings of each concrete index.
+        options:
+            The caller's options.
+
+    Attributes:
+        text:
+            The text asked for; set once it is known.
+        gaps:
+            Why documents may be missing.
+        candidates:
+            How many documents were compared.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        settings: IndexSettings,
+        each: Mapping[str, IndexSettings],
+        options: PassageOptions,
+    ) -> None:
+        self.context, self.index, self.settings, self.options = context, index, settings, options
+        self.each = each
+        self.text = ""
+        self.candidates = 0
+        self.gaps: dict[Reason, None] = {}
+        self._terms: list[str] | None = None
+        self._question: Question | None = None
+        self._seen: set[Key] = set()
+        self._found: list[Overlap] = []
+        self._stale: list[str] = []
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields from which documents have their texts."""
+        return list(dict.fromkeys(name for each in self.each.values() for name in each.text_fields))
+
+    def terms(self) -> list[str]:
+        """Return the terms of the text; it takes a while for a long one."""
+        if self._terms is None:
+            from es_simhash.hashing.winnowing import question_terms  # noqa: PLC0415 -- loads numpy
+
+            self._terms = question_terms(self.text)
+        return self._terms
+
+    def note(self, reasons: Iterable[Reason]) -> None:
+        """Note why documents may be missing."""
+        self.gaps |= dict.fromkeys(reasons)
+
+    def leave_out(self, keys: Iterable[Key]) -> None:
+        """Leave documents out: those asked for, and their copies."""
+        self._seen |= set(keys)
+
+    def take_new(self, hits: Hits) -> list[Mapping[str, Any]]:
+        """Return those of *hits* that were not given before, and count them."""
+        fresh = {key: hit for hit in hits if (key := document_key(hit)) not in self._seen}
+        self._seen |= fresh.keys()
+        self.candidates += len(fresh)
+        return list(fresh.values())
+
+    def compare(self, hits: Sequence[Mapping[str, Any]]) -> Page:
+        """Compare the documents *hits* with the text."""
+        from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
+        from es_simhash.index.passages.compare import Question, compare_passages  # noqa: PLC0415 -- loads numpy
+
+        if self._question is None:
+            self._question = Question(self.text, min_run=self.options.min_run)
+        page = Page()
+        texts: dict[Key, str] = {}
+        for hit in hits:
+            key = document_key(hit)
+            try:
+                texts[key] = read_hit(hit, self.each[key.index].text_fields)
+            except InvalidInputError as error:
+                page.missing.append(NotCompared(key.index, key.id, str(error)))
+        compared = compare_passages(self._question, list(texts.values()), min_contained=self.options.min_contained)
+        too_little: dict[Key, str] = {}
+        for (key, text), each in zip(texts.items(), compared, strict=True):
+            if each is None:
+                too_little[key] = text
+                continue
+            shares = each.contained, each.contains, each.similarity
+            page.found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
+        terms = set(self.terms())
+        for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
+            if terms.isdisjoint(present):
+                page.stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
+        return page
+
+    def add(self, page: Page) -> None:
+        """Keep what was found on a page; only the best if the caller wants no more than some."""
+        self._found += page.found
+        self._stale += page.stale
+        self.note(page.missing)
+        size = self.options.size
+        if size is not None and len(self._found) > 2 * size:
+            self._found = sorted(self._found, key=lambda each: each.order)[:size]
+
+    def take_found(self) -> list[Overlap]:
+        """Return what was found since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def result(self) -> Overlaps:
+        """
+        Return the answer.
+
+        Raises:
+            IncompleteSearchError: If documents may be missing and the caller did not ask for such answers.
+        """
+        options = self.options
+        answer = Overlaps(
+            tuple(sorted(self._found, key=lambda each: each.order)[: options.size]),
+            complete=not self.gaps,
+            min_contained=options.min_contained,
+            min_run=options.min_run,
+            candidates=self.candidates,
+            reasons=tuple(map(str, self.gaps)),
+            stale=tuple(self._stale),
+        )
+        return check_overlaps(answer, options)

@@ -1,0 +1,279 @@
+"""
+Winnowing: a few hashes of a text, such that two texts which share a long run of characters share a hash.
+
+A text is normalised as for the scheme ``shingles``, without separators. A gram begins at every character, and has the
+fewest characters worth 25 letters. A window also begins at every character: it is the fewest characters worth 100
+letters, and the smallest hash of the grams inside it is kept. A letter is worth 1, a logograph 5/4, kana 4/3.
+
+Which grams a window has, and where it ends, depends on its own characters alone. So if two texts share a run worth 100
+letters, the window that begins with the run lies inside the run, is the same in both texts, and both keep its smallest
+hash; it does not matter what surrounds the run, or which scripts it mixes. A shorter text is one window, and a text
+shorter than a gram is one gram.
+
+Source: S. Schleimer, D. Wilkerson, A. Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", SIGMOD 2003,
+section 3. There every character is worth the same; the proof above is theirs with the worth in place of the length.
+
+The terms of a released version never change. numpy only; callers import this module lazily.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, split_long
+from es_simhash.hashing.scripts import KANA, LOGOGRAPHS, is_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.uint32]
+    Hashes = NDArray[np.uint64]
+
+__all__ = [
+    "GRAM",
+    "GUARANTEE",
+    "LETTER",
+    "LONGEST_QUESTION",
+    "TERM_CHARACTERS",
+    "long_text_terms",
+    "passage_terms",
+    "question_terms",
+    "run_ends",
+    "run_hashes",
+    "worth_sums",
+]
+
+GUARANTEE = 100
+GRAM = 25
+
+# What a character is worth, in twelfths of a letter: a letter, a logograph, kana.
+LETTER, _LOGOGRAPH, _KANA = 12, 15, 16
+# The hash of a run is its polynomial in this base modulo 2**64, whose powers repeat only after 2**62, then mixed.
+_BASE = 0x9E37_79B9_7F4A_7C15
+_INVERSE = pow(_BASE, -1, 1 << 64)
+_TABLE = 1 << 17
+# A window has 32 to 96 grams, so its smallest hash is the smallest of three runs of 32.
+_STEPS, _THIRD = 5, 32
+
+LONGEST_QUESTION = 10_000
+"""Characters of the longest text whose grams are all asked for."""
+
+TERM_CHARACTERS = 6
+"""A term has six characters of six bits each. Which hash of a window is the smallest depends on all 64 bits."""
+
+# In the order of ASCII, so that terms are sorted as the numbers are.
+_ALPHABET = np.frombuffer(b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", np.uint8)
+_BITS = np.uint64((1 << 6 * TERM_CHARACTERS) - 1)
+
+
+def passage_terms(texts: Sequence[str]) -> list[list[str]]:
+    """
+    Return the distinct terms of each of *texts*, sorted; none for a text without letters and digits.
+
+    Memory is some 100 bytes for each character of all texts together.
+    """
+    codes, lengths = normalise_batch(texts, separators=False)
+    hashes, owners = _keep(codes, lengths)
+    return _to_terms(hashes, owners, len(texts))
+
+
+def long_text_terms(text: str, *, piece: int = PIECE) -> list[str]:
+    """
+    Return the terms of one text of any length, which is worked on in pieces of *piece* characters.
+    """
+    kept = np.concatenate([np.empty(0, np.uint64), *_keep_by_pieces(text, piece)])
+    return _to_terms(kept, np.zeros(kept.size, np.intp), 1)[0]
+
+
+def question_terms(text: str) -> list[str]:
+    """
+    Return the terms by which documents are asked for that share passages with *text*.
+
+    These are the terms of all its grams, and not only of those kept: a document shorter than a window keeps one gram,
+    which need not be the smallest of a window of a longer text around it. Of a very long text they are those kept.
+    """
+    if len(text) > LONGEST_QUESTION:
+        return long_text_terms(text)
+    codes, _ = normalise_batch([text], separators=False)
+    ends = run_ends(worth_sums(codes), LETTER * GRAM)
+    ends = ends[: np.searchsorted(ends, codes.size, side="right")]
+    if not ends.size:
+        return passage_terms([text])[0]
+    hashes = run_hashes(codes, ends)
+    return _to_terms(hashes, np.zeros(hashes.size, np.intp), 1)[0]
+
+
+def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:
+    rest = np.empty(0, np.uint32)
+    has_window = False
+    for part in split_long(text, piece=piece):
+        codes = np.concatenate([rest, part[part != SEPARATOR]])
+        begun = int(np.searchsorted(run_ends(worth_sums(codes), LETTER * GUARANTEE), codes.size, "right"))
+        if begun:
+            has_window = True
+            yield _keep(codes, np.array([codes.size]))[0]
+        # What is left begins with the first window that does not end in this piece.
+        rest = codes[begun:]
+    if not has_window and rest.size:
+        yield _keep(rest, np.array([rest.size]))[0]
+
+
+def _keep(codes: Codes, lengths: NDArray[np.intp]) -> tuple[Hashes, NDArray[np.intp]]:
+    """
+    Return the hashes that are kept of texts, one after the other in *codes*, and the text of each; some come twice.
+    """
+    if not codes.size:
+        return np.empty(0, np.uint64), np.empty(0, np.intp)
+    sums = worth_sums(codes)
+    ends, window_ends = run_ends(sums, LETTER * GRAM), run_ends(sums, LETTER * GUARANTEE)
+    hashes = run_hashes(codes, np.minimum(ends, codes.size))
+    owners = np.repeat(np.arange(lengths.size), lengths)
+    text_ends = np.cumsum(lengths)
+    starts = np.flatnonzero(window_ends <= text_ends[owners])
+    smallest = _smallest(hashes, starts, _last_starts(sums, window_ends[starts]))
+    owners = owners[starts]
+    is_new = np.ones(starts.size, np.bool_)
+    is_new[1:] = (smallest[1:] != smallest[:-1]) | (owners[1:] != owners[:-1])
+    short = np.flatnonzero((lengths > 0) & (np.bincount(owners, minlength=lengths.size) == 0))
+    alone = _keep_of_short(codes, hashes, ends, text_ends[short] - lengths[short], text_ends[short])
+    return np.concatenate([smallest[is_new], alone]), np.concatenate([owners[is_new], short])
+
+
+def _last_starts(sums: NDArray[np.int64], window_ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """
+    Return where the last gram begins that ends within each window.
+    """
+    if _is_of_letters(sums):
+        return window_ends - GRAM
+    return np.searchsorted(sums, sums[window_ends] - LETTER * GRAM, side="right") - 1
+
+
+def _smallest(hashes: Hashes, firsts: NDArray[np.intp], lasts: NDArray[np.intp]) -> Hashes:
+    """
+    Return the smallest of the *hashes* from each of *firsts* to the one of *lasts*: 32 to 96 of them.
+    """
+    if not firsts.size:
+        return hashes[:0]
+    best = hashes
+    for step in range(_STEPS):
+        best = np.minimum(best[: best.size - (1 << step)], best[1 << step :])
+    third = lasts - (_THIRD - 1)
+    return np.minimum(np.minimum(best[firsts], best[np.minimum(firsts + _THIRD, third)]), best[third])
+
+
+def _keep_of_short(
+    codes: Codes, hashes: Hashes, ends: NDArray[np.intp], starts: NDArray[np.intp], stops: NDArray[np.intp]
+) -> Hashes:
+    """
+    Return the one hash that is kept of each text shorter than a window, from one of *starts* to the one of *stops*.
+    """
+    kept = np.empty(starts.size, np.uint64)
+    for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        grams = int(np.searchsorted(ends[start:stop], stop, side="right"))
+        if grams:
+            kept[number] = hashes[start : start + grams].min()
+        else:
+            kept[number] = run_hashes(codes[start:stop], np.full(1, stop - start))[0]
+    return kept
+
+
+def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
+    """
+    Return the worth of the characters before each position of *codes*, and of all of them, in twelfths of a letter.
+
+    Args:
+        codes:
+            Normalised code points without separators.
+        in_letters:
+            Whether a logograph counts as the 2.5 letters that stand for as much text, as lengths of passages do.
+    """
+    sums = np.zeros(codes.size + 1, np.int64)
+    np.cumsum(_worths(is_length=in_letters).take(codes), out=sums[1:])
+    return sums
+
+
+@functools.cache
+def _worths(*, is_length: bool) -> NDArray[np.uint8]:
+    every = np.arange(0x11_0000, dtype=np.uint32)
+    worths = np.full(every.size, LETTER, np.uint8)
+    worths[is_within(every, KANA)] = _KANA
+    worths[is_within(every, LOGOGRAPHS)] = 2 * _LOGOGRAPH if is_length else _LOGOGRAPH
+    return worths
+
+
+def run_ends(sums: NDArray[np.int64], worth: int) -> NDArray[np.intp]:
+    """
+    Return where the shortest run of at least *worth* ends that begins at each position; past the end if none does.
+    """
+    count = sums.size - 1
+    if _is_of_letters(sums):
+        return np.minimum(np.arange(count) + -(-worth // LETTER), count + 1)
+    return np.searchsorted(sums, sums[:-1] + worth)
+
+
+def _is_of_letters(sums: NDArray[np.int64]) -> bool:
+    """Return whether every character is worth one letter: then nothing needs to be searched."""
+    return int(sums[-1]) == LETTER * (sums.size - 1)
+
+
+def run_hashes(codes: Codes, ends: NDArray[np.intp]) -> Hashes:
+    """
+    Return the hash of the run from each position of *codes*, the first ones if *ends* are fewer, to the one of *ends*.
+
+    Runs of the same characters have the same hash, wherever they are.
+    """
+    powers, inverses = _powers(codes.size)
+    sums = np.zeros(codes.size + 1, np.uint64)
+    np.cumsum(codes * powers[: codes.size], out=sums[1:])
+    values = sums[ends]
+    values -= sums[: ends.size]
+    values *= inverses[: ends.size]
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(0xBF58_476D_1CE4_E5B9)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(0x94D0_49BB_1331_11EB)
+    values ^= values >> np.uint64(31)
+    return values
+
+
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    return _table_of_powers() if count <= _TABLE else _make_powers(count)
+
+
+@functools.cache
+def _table_of_powers() -> tuple[Hashes, Hashes]:
+    return _make_powers(_TABLE)
+
+
+def _make_powers(count: int) -> tuple[Hashes, Hashes]:
+    """
+    Return the powers of the base, from 0 on, and those of its inverse.
+    """
+    both = []
+    for base in (_BASE, _INVERSE):
+        factors = np.full(count, base, np.uint64)
+        factors[:1] = 1
+        both.append(np.multiply.accumulate(factors))
+    return both[0], both[1]
+
+
+def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list[str]]:
+    """
+    Return the distinct terms of each of *count* texts, given its hashes.
+    """
+    values = hashes & _BITS
+    order = np.lexsort((values, owners))
+    values, owners = values[order], owners[order]
+    is_new = np.ones(values.size, np.bool_)
+    is_new[1:] = (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])
+    values, owners = values[is_new], owners[is_new]
+    shifts = np.arange(6 * (TERM_CHARACTERS - 1), -1, -6, dtype=np.uint64)
+    digits = _ALPHABET.take(values[:, None] >> shifts & np.uint64(63))
+    terms = digits.view(f"S{TERM_CHARACTERS}").ravel().astype(f"U{TERM_CHARACTERS}").tolist()
+    stops = np.searchsorted(owners, np.arange(count), side="right").tolist()
+    return [terms[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
