@@ -63,6 +63,34 @@ def test_it_is_taken_renewed_and_given_back(server, lease):
     assert late.position == {"places": [1]}
 
 
+def test_it_is_given_back_with_one_request(server, lease):
+    """Whoever stops a follower of a busy server does not wait for it."""
+    drive(lease.take(), server)
+    server.trouble = [503]
+    calls = []
+    drive(lease.release(), lambda call: calls.append(call) or server(call))
+    assert [each.api for each in calls] == ["bulk"]
+    assert not lease.is_held
+
+
+@pytest.mark.parametrize("seconds", [None, "long", float("nan"), [30]])
+def test_a_damaged_document_ends_like_ours(server, lease, monkeypatch, seconds):
+    clock = [0.0]
+    monkeypatch.setattr("es_simhash.flows.follow.lease.time.monotonic", lambda: clock[0])
+    server.source, server.version = {"owner": "x", "lease_seconds": seconds, "position": 7}, 0
+    taken = []
+    for clock[0] in (100.0, 129.0, 131.0):
+        taken.append(drive(lease.take(), server)[0])
+    assert (taken, lease.position) == ([False, False, True], {})
+
+
+def test_an_index_without_source_holds_no_lease(lease):
+    found = {"found": True, "_seq_no": 0, "_primary_term": 1}
+    with pytest.raises(LeaseError) as refused:
+        drive(lease.take(), lambda _: {"docs": [found]})
+    assert refused.value.kind == "refused"
+
+
 def test_it_ends_when_its_document_does_not_change(server, lease, monkeypatch):
     """On the clock of the watcher, and not before the time that the document names is over."""
     clock = [0.0]

@@ -238,8 +238,15 @@ def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impat
     assert next(each for each in reports if each.state == "retrying").errors == {"blocked": 1}
     server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
     done = next(each for each in reports if each.state == "waiting" and each.regrouped)
-    reports.close()
     assert (done.written, done.regrouped) == (20, 20)
+    put(server, index, [{"_id": f"later-{each}", "body": text} for each, text in enumerate(texts(5))])
+    assert next(each for each in reports if each.state == "grouping").written == 25
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    assert next(each for each in reports if each.state == "retrying").errors == {"blocked": 2}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    done = next(each for each in reports if each.state == "waiting")
+    reports.close()
+    assert (done.regrouped, done.failed) == (25, 0)
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12)
 
@@ -274,5 +281,7 @@ def test_what_only_the_user_can_change_ends_it(server, index, state, simhash):
         list(simhash.follow(index, state_index=state))
     with pytest.raises(InvalidInputError, match="another cluster"):
         list(simhash.follow(f"far:{index}", state_index=state))
+    with pytest.raises(InvalidInputError, match="state index"):
+        list(simhash.follow(index, state_index=index))
     put(server, index, numbered(texts(3)))
     assert last(simhash.follow(index, text_field="body", once=True, state_index=state)).written == 3

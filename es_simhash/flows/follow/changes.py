@@ -160,7 +160,7 @@ class Changes:
             elif outcome.status != MISSING:
                 self._tally.fail(outcome.to_failure())
         if refused is not None:
-            raise RefusedForNowError(refused)  # what was written is read again, and so is grouped
+            raise RefusedForNowError(refused.to_failure())  # what was written is read again, and so is grouped
         if len(place.own) < MOST_OWN:
             place.own |= own
         lost = any(each.is_empty for each in wrong)

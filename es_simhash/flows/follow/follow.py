@@ -47,6 +47,8 @@ def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]
         raise InvalidInputError(
             f"index {shorten(index_key(index))} is on another cluster: follow it with a client of that cluster"
         )
+    if options.state_index in local_names(index):
+        raise InvalidInputError(f"{shorten(options.state_index)} is followed: name another index as the state index")
     follower = _Follower(context, index, options)
     try:
         yield from follower.run()
@@ -136,7 +138,7 @@ class _Follower:
     def _stand_by(self) -> Flow[None]:
         """Look at the lease; take it over if it is free."""
         if (yield from self._lease.take()):
-            self._places.load(self._lease.position.get("places", ()))
+            self._places.load(self._lease.position.get("places"))
             self._regroup.load(self._lease.position.get("groups", {}))
             return
         self._refuse_to_wait()

@@ -9,6 +9,7 @@ that was stopped for longer notices at its next change that the lease is lost.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import time
@@ -19,7 +20,7 @@ from es_simhash.errors import LeaseError
 from es_simhash.flows.context import Index, index_key
 from es_simhash.flows.follow.outage import RefusedForNowError, is_refused_for_now
 from es_simhash.flows.protocol import Call, Compute, Flow, Together, error_text, status_of
-from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.bulk import Bulk, send_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, NO_INDEX
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
@@ -106,15 +107,16 @@ class Lease:
         if found is None:
             self.position, self._version = {}, None
         else:
-            held, version = found["_source"], (found["_seq_no"], found["_primary_term"])
+            held, version = self._source(found), (found["_seq_no"], found["_primary_term"])
             self.holder = str(held.get("host"))
             if held.get("owner") not in (None, self._owner):
                 if version != self._seen:
                     self._seen, self._seen_at = version, after
                     return False
-                if before - self._seen_at < held["lease_seconds"]:
+                if before - self._seen_at < self._seconds_of(held):
                     return False
-            self.position, self._version = held.get("position") or {}, version
+            position = held.get("position")
+            self.position, self._version = position if isinstance(position, Mapping) else {}, version
         try:
             yield from self.renew()
         except LeaseLostError:
@@ -142,11 +144,11 @@ class Lease:
             yield from self.renew()
 
     def release(self) -> Flow[None]:
-        """Give the lease back, if it is held."""
+        """Give the lease back, if it is held: with one request, because a lease that is not given back ends too."""
         if self.is_held:
             renewed = yield Compute(now)
-            yield from self._write(None, self.seconds, renewed)
             self.is_held = False
+            yield Bulk([self._operation(None, self.seconds, renewed)]).call()
 
     def keeping(self, flow: Flow[_T]) -> Flow[_T]:
         """Carry *flow* out, and renew the lease between its requests."""
@@ -185,7 +187,23 @@ class Lease:
             if status_of(error) != 400 or _EXISTS not in error_text(error):
                 raise
 
-    def _write(self, owner: str | None, seconds: float, renewed: str) -> Flow[None]:
+    def _source(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the document says."""
+        if "_source" not in found:
+            raise LeaseError(
+                f"the lease in index {self._state_index!r} cannot be read, because the index stores no _source: name "
+                "another state index",
+                kind="refused",
+            )
+        source: Mapping[str, Any] = found["_source"]
+        return source
+
+    def _seconds_of(self, held: Mapping[str, Any]) -> float:
+        """Return how long the lease of another follower lasts; as long as ours, if its document does not say it."""
+        seconds = held.get("lease_seconds")
+        return seconds if isinstance(seconds, (int, float)) and math.isfinite(seconds) else self.seconds
+
+    def _operation(self, owner: str | None, seconds: float, renewed: str) -> Operation:
         header: dict[str, Any] = {"_index": self._state_index, "_id": self._id}
         if self._version is not None:
             header |= {"if_seq_no": self._version[0], "if_primary_term": self._version[1]}
@@ -197,14 +215,16 @@ class Lease:
             "renewed": renewed,
             "position": self.position,
         }
-        kind = "create" if self._version is None else "index"
-        [outcome] = yield from send_bulk([Operation(kind, header, body)])
+        return Operation("create" if self._version is None else "index", header, body)
+
+    def _write(self, owner: str | None, seconds: float, renewed: str) -> Flow[None]:
+        [outcome] = yield from send_bulk([self._operation(owner, seconds, renewed)])
         if outcome.is_done:
             self._version = outcome.version
         elif outcome.status in (CONFLICT, MISSING):
             yield from self._adopt()
         elif is_refused_for_now(outcome):
-            raise RefusedForNowError(outcome)
+            raise RefusedForNowError(outcome.to_failure())
         else:
             raise LeaseError(
                 f"the lease in index {self._state_index!r} cannot be written: {outcome.error}; use a login that may "
@@ -215,7 +235,7 @@ class Lease:
     def _adopt(self) -> Flow[None]:
         """Find out whether the refused write was carried out before, by an attempt whose answer was lost."""
         found = yield from self._read()
-        held = {} if found is None else found["_source"]
+        held = {} if found is None else self._source(found)
         if found is None or held.get("owner") != self._owner:
             self.is_held, self.holder = False, str(held.get("host"))
             raise LeaseLostError

@@ -10,9 +10,9 @@ from es_simhash.errors import IncompleteSearchError, NoIndexError
 from es_simhash.flows.protocol import error_text, status_of
 from es_simhash.flows.transfer.positions import PositionsError
 from es_simhash.flows.transfer.retry import is_passing
-from es_simhash.index.operations import Outcome
+from es_simhash.index.operations import Failure, Outcome
 
-__all__ = ["Outage", "RefusedForNowError", "find_outage", "is_refused_for_now"]
+__all__ = ["Outage", "RefusedForNowError", "find_outage", "is_refused_for_now", "refuses_whole_index"]
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
 
@@ -23,6 +23,7 @@ _LASTING = {"TlsError", "SSLError"}
 _BLOCK = "cluster_block_exception"
 _NO_INDEX = 404
 _INTERNAL = 500
+_FORBIDDEN = 403
 
 
 class RefusedForNowError(Exception):
@@ -30,17 +31,17 @@ class RefusedForNowError(Exception):
     The server refuses a write now, and not for what is written.
 
     Attributes:
-        outcome:
+        failure:
             What became of the write.
     """
 
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome)
-        self.outcome = outcome
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
 
     def __str__(self) -> str:
         """Return the server's own words."""
-        return f"index {self.outcome.index}: {self.outcome.error}"
+        return f"index {self.failure.index}: {self.failure.reason}"
 
 
 def is_refused_for_now(outcome: Outcome) -> bool:
@@ -49,6 +50,13 @@ def is_refused_for_now(outcome: Outcome) -> bool:
     """
     error = outcome.error
     return error is not None and (is_passing(outcome.status) or error.type == _BLOCK)
+
+
+def refuses_whole_index(failure: Failure) -> bool:
+    """
+    Return whether a write failed because of load, a block or missing rights, and not because of its document.
+    """
+    return is_passing(failure.status) or failure.status == _FORBIDDEN
 
 
 def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
@@ -62,7 +70,7 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
             Whether the index could be followed before: only then one that is missing may come again.
     """
     if isinstance(error, RefusedForNowError):
-        return "busy" if is_passing(error.outcome.status) else "blocked"
+        return "busy" if is_passing(error.failure.status) else "blocked"
     if isinstance(error, NoIndexError):
         return "missing" if has_begun else None
     if isinstance(error, (IncompleteSearchError, PositionsError)):

@@ -7,7 +7,7 @@ that a later one has not replaced. A follower reads up to that checkpoint and no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,9 +136,21 @@ class Places:
             for each in self._places.values()
         ]
 
-    def load(self, recorded: Iterable[Mapping[str, Any]]) -> None:
-        """Take over the places that :meth:`to_dict` made."""
-        self._places = {}
-        for each in recorded:
-            shard = Shard(each["index"], each["uuid"], each["shard"])
-            self._places[shard] = Place(shard, each["purpose"], each["read"], each["verified"])
+    def load(self, recorded: Any) -> None:
+        """Take over the places that :meth:`to_dict` made; leave out what it cannot have made, which is read again."""
+        places = [_read_place(each) for each in recorded] if isinstance(recorded, list) else []
+        self._places = {each.shard: each for each in places if each is not None}
+
+
+def _read_place(recorded: Any) -> Place | None:
+    match recorded:
+        case {
+            "index": str(index),
+            "uuid": str(uuid),
+            "shard": int(number),
+            "purpose": str(purpose),
+            "read": int(read),
+            "verified": int(verified),
+        }:
+            return Place(Shard(index, uuid, number), purpose, read, verified)
+    return None

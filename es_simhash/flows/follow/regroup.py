@@ -19,6 +19,7 @@ from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.follow.lease import Lease
 from es_simhash.flows.follow.options import FollowOptions
+from es_simhash.flows.follow.outage import RefusedForNowError, refuses_whole_index
 from es_simhash.flows.follow.report import Tally
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
 from es_simhash.flows.protocol import Compute, Flow
@@ -79,8 +80,9 @@ class Regroup:
         """Whether groups are to be decided."""
         return self._grouping is not None and bool(self._ids or self._may_lack or self._is_all)
 
-    def load(self, recorded: Mapping[str, Any]) -> None:
+    def load(self, recorded: Any) -> None:
         """Take over what :meth:`to_dict` made: changed documents are not kept, so after them all groups are judged."""
+        recorded = recorded if isinstance(recorded, Mapping) else {"pending": True}
         self._ids.clear()
         self._may_lack = False
         self._is_all = bool(recorded.get("pending"))
@@ -124,7 +126,12 @@ class Regroup:
         return self.is_pending
 
     def carry_out(self) -> Flow[None]:
-        """Decide the groups of the documents noted, or all groups."""
+        """
+        Decide the groups of the documents noted, or all groups.
+
+        Raises:
+            RefusedForNowError: If the server refuses writes now; the groups are then still to be decided.
+        """
         begun = yield Compute(time.monotonic)
         if len(self._ids) > FEW:
             documents, _ = yield from count_documents(self._index)
@@ -163,6 +170,9 @@ class Regroup:
     def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
         """Note that the groups that *ids* may have touched were decided, or all groups."""
         self._tally.regrouped += done.changed
+        for failure in done.failures:
+            if refuses_whole_index(failure):
+                raise RefusedForNowError(failure)
         for failure in done.failures:
             self._tally.fail(failure)
         if not done.is_settled and not done.failures and not self._options.once:
