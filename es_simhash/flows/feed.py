@@ -185,8 +185,11 @@ def weigh(value: Any) -> int:
     """
     if isinstance(value, (str, bytes)):
         return len(value) + 2
-    if isinstance(value, Mapping):
-        return sum(len(str(key)) + 3 + weigh(each) for key, each in value.items())
+    if isinstance(value, (dict, Mapping)):
+        weight = 0
+        for key, each in value.items():
+            weight += len(str(key)) + 3 + (len(each) + 2 if type(each) is str else weigh(each))
+        return weight
     if isinstance(value, (list, tuple)):
         return sum(map(weigh, value))
     return 8

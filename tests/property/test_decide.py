@@ -72,16 +72,29 @@ def test_of_two_refused_versions_none_stands(order):
     assert decider.decide(Draft(2, "b", 0), []).verdict == "write"
 
 
+@given(related_fingerprints(30), st.integers(0, 64), st.data())
+def test_what_is_in_flight_is_found_whatever_was_foreseen(values, max_distance, data):
+    """In the order in which it was added."""
+    memory = InFlight(max_distance)
+    for place, value in enumerate(values):
+        if data.draw(st.booleans()):
+            memory.foresee(data.draw(st.lists(st.sampled_from(values))))
+        before = [(hamming_distance(other, value), str(n)) for n, other in enumerate(values[:place])]
+        found = [(distance, each.id) for distance, each in memory.find(value)]
+        assert found == [each for each in before if each[0] <= max_distance]
+        memory.add(ExistingDocument(str(place), value, str(place), position=place))
+
+
 def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
     """After a refresh forgot it, this memory neither shows nor hides it."""
-    memory = InFlight()
+    memory = InFlight(64)
     memory.add(ExistingDocument("a", 0, "a", position=0))
     memory.settle(0)
     memory.add(ExistingDocument("a", 255, "a", position=1))
     memory.forget_settled()
     memory.withdraw(1)
     assert not memory.hides("a")
-    assert list(memory.find(0, 64)) == []
+    assert list(memory.find(0)) == []
 
 
 def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
@@ -118,7 +131,7 @@ def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, ma
     left = [value for place, value in enumerate(values) if place not in refused]
     for value in values:
         nearest = min((hamming_distance(value, other) for other in left), default=None)
-        found = list(decider.in_flight.find(value, max_distance))
+        found = list(decider.in_flight.find(value))
         assert bool(found) == (nearest is not None and nearest <= max_distance)
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash import hamming_distance
 from es_simhash.index.grouping import assign, edges
 from es_simhash.index.grouping.assign import group_fingerprints
-from es_simhash.index.grouping.in_memory import InMemoryLookup, distinct
+from es_simhash.index.grouping.in_memory import distinct
 from es_simhash.index.grouping.resources import Resources
 from tests.property.strategies import related_fingerprints
 from tests.reference import connected, star
@@ -37,18 +36,6 @@ def test_copies_cost_nothing():
     """A million copies of one fingerprint are one group, at once."""
     values = np.full(1_000_000, 7, np.uint64)
     assert not group_fingerprints(values, 64).any()
-
-
-@given(related_fingerprints(), st.integers(0, 2**64 - 1), distances)
-def test_a_lookup_in_memory_finds_what_a_comparison_finds(values, wanted, max_distance):
-    """In the order in which items were added."""
-    lookup = InMemoryLookup((value, place) for place, value in enumerate(values))
-    assert len(lookup) == len(values)
-    assert lookup.find(wanted, max_distance) == [
-        (hamming_distance(value, wanted), place)
-        for place, value in enumerate(values)
-        if hamming_distance(value, wanted) <= max_distance
-    ]
 
 
 @given(related_fingerprints(), distances)

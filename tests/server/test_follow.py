@@ -1,10 +1,11 @@
 """Following an index, on real servers: what arrives in any way gets its fingerprint and its group."""
 
+import asyncio
 import random
 
 import pytest
 
-from es_simhash import InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
+from es_simhash import AsyncSimHashClient, InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
 from tests.server.support import (
     ONE_SHARD,
     assert_all_right,
@@ -132,6 +133,24 @@ def test_new_and_recreated_indices(server, index, state, sync_simhash):
     documents = read_all(server, alias)
     assert sorted(documents) == [each["_id"] for each in found[10:]]
     assert_all_right(documents)
+
+
+def test_a_cancelled_task_gives_its_lease_back(server, index, state, sync_simhash, async_client, runner):
+    """While it waits, and in the middle of its work."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(5)))
+
+    async def follow(until):
+        async for report in AsyncSimHashClient(async_client).follow(index, state_index=state, batch=2):
+            if report.state == until:
+                asyncio.current_task().cancel()
+
+    for until in ("reading", "waiting"):
+        with pytest.raises(asyncio.CancelledError):
+            runner.run(follow(until))
+        [lease] = read_all(server, state).values()
+        assert lease["owner"] is None
+    assert_all_right(read_all(server, index))
 
 
 @pytest.mark.parametrize("server", ["opensearch"], indirect=True)

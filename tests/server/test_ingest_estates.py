@@ -156,6 +156,28 @@ def test_segment_replication(cluster):
             client.indices.delete(index=name)
 
 
+def test_replicas(cluster):
+    """With fingerprints in memory, whichever copy answers: the reports are those of asking the server."""
+    if cluster.nodes[0].product == "elasticsearch":
+        pytest.skip("the client here is that of OpenSearch")
+    found = []
+    with OpenSearch(cluster.urls, timeout=60) as client:
+        simhash = SimHashClient(client)
+        for lookups in ("server", "memory"):
+            name = f"copied-{lookups}"
+            simhash.create_index(
+                name, text_field="body", settings={"number_of_shards": 2, "number_of_replicas": 1}, max_distance=3
+            )
+            cluster.await_health("green")
+            documents = numbered(texts(120, seed=9))
+            list(simhash.ingest(name, documents[:60], on_duplicate=None))
+            reports = simhash.ingest(name, documents[60:], lookups=lookups, batch=20)
+            found.append([(each.id, each.action, each.canonical) for each in reports])
+            client.indices.delete(index=name)
+    assert found[0] == found[1]
+    assert any(action == "tagged" for _, action, _ in found[0])
+
+
 def write_to(alias, old, new):
     """Return the actions that let writes through *alias* go to the index *new*."""
     names = {old: False, new: True}

@@ -172,7 +172,7 @@ class AsyncGroupingMethods(AsyncBase):
                 not possible. ``"auto"``: ask the server, and change to memory once enough documents have come for it
                 to be faster. The decisions are the same. See docs/dedup.md.
             memory_bytes:
-                Most memory for these fingerprints, some 50 bytes each; by default 1 GiB. If they need more,
+                Most memory for these fingerprints, 35 to 76 bytes each; by default 1 GiB. If they need more,
                 ``"auto"`` asks the server, and ``"memory"`` is an error.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.

@@ -115,11 +115,11 @@ class Lease:
                 if before - self._seen_at < held["lease_seconds"]:
                     return False
             self.position, self._version = held.get("position") or {}, version
-        self.is_held = True
         try:
             yield from self.renew()
         except LeaseLostError:
             return False
+        self.is_held = True
         return True
 
     def renew(self, *, seconds: float | None = None) -> Flow[None]:
@@ -133,7 +133,8 @@ class Lease:
         begun = yield Compute(time.monotonic)
         renewed = yield Compute(now)
         yield from self._write(self._owner, self.seconds if seconds is None else seconds, renewed)
-        self._renewed_at = begun + ((seconds or self.seconds) - self.seconds)
+        # After a long lease, as if it had been renewed when it has an ordinary one left.
+        self._renewed_at = begun if seconds is None else begun + seconds - self.seconds
 
     def renew_if_due(self) -> Flow[None]:
         """Do as :meth:`renew` if a third of the time is over, or else nothing."""

@@ -2,9 +2,9 @@
 Decides the groups of changed documents, by the rule that the index records. The rule itself is in ``index.grouping``.
 
 After changes only the groups are judged that these may have touched, for some documents at a time, so that reading goes
-on between; all groups where that is less work. Under the rule
-``connected`` a document that went may have been the link between others, which touched groups do not show: there all
-groups are judged once nothing else is left to do. All groups are also judged at an interval.
+on between; all groups where that is less work. Under the rule ``connected`` a document that went may have been the link
+between others, which touched groups do not show: there all groups are judged once nothing else is left to do. All
+groups are also judged at an interval.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ The requests are made in ``ingest_lookups``, the fetch of texts in ``contents``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -116,6 +117,10 @@ class ExistingLookup:
         yield from refresh(self._index)
         yield from self._lookups.prepare()
 
+    def note_written(self, items: Iterable[Item]) -> None:
+        """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
+        self._lookups.note_written(Counter(filter(None, map(_written_to, items))))
+
     def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""
         wanted = _fingerprints_of(items)
@@ -188,6 +193,14 @@ class ExistingLookup:
 
         yield from retry(lambda: read_each(self._index, body, note, page=PAGE))
         return known
+
+
+def _written_to(item: Item) -> str | None:
+    """Return the index of *item*, if it was written whole and under the id by which it is in flight."""
+    outcome, operation = item.outcome, item.operation
+    if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
+        return None
+    return None if item.draft is None or item.is_renamed else outcome.index
 
 
 def _fingerprints_of(items: Iterable[Item]) -> list[int]:

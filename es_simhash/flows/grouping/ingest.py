@@ -178,6 +178,7 @@ class _Grouper:
             return settled, error
         for item in settled:
             self._decider.in_flight.settle(item.position)
+        self.lookup.note_written(settled)
         return settled, None
 
 
@@ -262,7 +263,7 @@ class _Pipeline:
                     raise
                 failure = error
         outcomes = iter(bulk.outcomes)
-        written = [replace(item, outcome=next(outcomes)) if _is_sent(item) else item for item in items]
+        written = [item.with_outcome(next(outcomes)) if _is_sent(item) else item for item in items]
         if failure is not None:
             return _known(written), failure
         return (yield from self._grouper.settle(written)) if self._grouper else (written, None)

@@ -9,7 +9,7 @@ the index comes from the server. No decision and no write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -19,9 +19,10 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.group_lookups import GroupLookups
 from es_simhash.flows.lookup.batch import Batch
-from es_simhash.flows.lookup.resident import Range, Resident, ResidentError
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.lookup.resident import Resident, ResidentError
+from es_simhash.flows.protocol import Call, Compute, Flow, Together
 from es_simhash.index.rescore import NearDups
+from es_simhash.index.resident.shards import Range
 
 __all__ = ["IngestLookups", "LookupRequest", "Lookups"]
 
@@ -34,7 +35,7 @@ MEMORY_BYTES = 1 << 30
 FEWEST = 2_000
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py. They decide only which way is faster.
-READING, ASKING = 0.02, 0.4
+READING, ASKING = 0.01, 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Asked:
         calls:
             The requests.
         ranges:
-            What the table searches for at the same time; ``None`` where it is not used.
+            What is searched at the same time for the table; ``None`` where it is not used.
     """
 
     fingerprints: Sequence[int]
@@ -112,9 +113,17 @@ class IngestLookups:
         """Learn the size of the index, which was refreshed just now."""
         yield from self._lookups.prepare()
         if self._resident is not None:
-            self._resident.note_refresh()
+            try:
+                yield from self._resident.catch_up(documents=self._lookups.documents)
+            except ResidentError as error:
+                self._give_up(error)
         elif self._is_demanded:
             yield from self._load()
+
+    def note_written(self, written: Mapping[str, int]) -> None:
+        """Note how many documents were *written* to each index that are in flight until :meth:`prepare`."""
+        if self._resident is not None:
+            self._resident.note_own(written)
 
     def ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
         """Return what to ask about *fingerprints*, one or more."""
@@ -122,16 +131,27 @@ class IngestLookups:
             yield from self._load()
         resident = self._resident
         if resident is None:
-            self._asked += len(fingerprints)
-            batch = self._lookups.batch(fingerprints)
-            return Asked(fingerprints, batch, [batch.call()])
-        near = yield Compute(resident.near, (fingerprints,))
+            return self._ask_server(fingerprints)
+        try:
+            positions, near = yield Together([resident.positions_call(), Compute(resident.near, (fingerprints,))])
+            size = len(resident)
+            ranges = yield from resident.ranges(positions)
+            if isinstance(near, BaseException):
+                raise near
+            if len(resident) > size:
+                near = yield Compute(resident.near, (fingerprints,))
+        except ResidentError as error:
+            self._give_up(error)
+            return self._ask_server(fingerprints)
         with_near = [each for each in fingerprints if near[each]]
-        near_batch = self._lookups.batch(with_near, known=near) if with_near else None
-        ranges = resident.ranges()
-        lines = [*resident.lines(ranges), *(near_batch.call().arguments["body"] if near_batch else ())]
-        searches = [Call("msearch", {"body": lines})] if lines else []
-        return Asked(fingerprints, near_batch, [resident.positions_call(), *searches], ranges)
+        batch = self._lookups.batch(with_near, known=near) if with_near else None
+        lines = [*resident.lines(ranges), *(batch.call().arguments["body"] if batch else ())]
+        return Asked(fingerprints, batch, [Call("msearch", {"body": lines})] if lines else [], ranges)
+
+    def _ask_server(self, fingerprints: Sequence[int]) -> Asked:
+        self._asked += len(fingerprints)
+        batch = self._lookups.batch(fingerprints)
+        return Asked(fingerprints, batch, [batch.call()])
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server has cost about as much as reading all fingerprints would."""
@@ -169,19 +189,20 @@ class IngestLookups:
         """
         if asked.ranges is None or self._resident is None:
             return {} if asked.batch is None else (yield from self._lookups.take(asked.batch, answers[0]))
-        resident = self._resident
-        positions, answer = answers[0], answers[1] if len(answers) > 1 else {"responses": []}
+        answer: Any = answers[0] if answers else {"responses": []}
         first = rest = answer
         if not isinstance(answer, BaseException):
             count = len(asked.ranges)
             first, rest = ({"responses": part} for part in (answer["responses"][:count], answer["responses"][count:]))
-        try:
-            new = yield from resident.update(asked.ranges, first, positions)
-        except ResidentError as error:
-            self._give_up(error)
-            return (yield from self._lookups.ask(asked.fingerprints))
+        resident, new = self._resident, None
+        if asked.ranges:
+            try:
+                new = yield from resident.update(asked.ranges, first)
+            except ResidentError as error:
+                self._give_up(error)
+                return (yield from self._lookups.ask(asked.fingerprints))
         found = {} if asked.batch is None else (yield from self._lookups.take(asked.batch, rest))
-        if not len(new):
+        if new is None or not len(new):
             return found
         near = yield Compute(resident.near_among, (asked.fingerprints, new))
         also = yield from self._lookups.ask([each for each in near if near[each]], known=near)

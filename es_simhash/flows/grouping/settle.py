@@ -35,6 +35,8 @@ def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *,
     now = int(milliseconds_of(at) or 0)
     if existing.is_compared:
         prepare_together(_compared_soon(items, existing), decider.grouping.measure)
+    drafts = [item.draft for item in items if item.draft is not None]
+    decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
     return [_decide(decider, item, existing, prefix=prefix, now=now) for item in items]
 
 
@@ -59,7 +61,7 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     problem = _missed(gaps or (), decision.uncompared) or item.problem
     if decision.verdict != "skip" and item.outcome is None:
         operation = put_decision(operation, draft, decision, prefix=prefix)
-    return replace(item, operation=operation, decision=decision, problem=problem)
+    return Item(item.position, operation, problem, item.outcome, draft, decision)
 
 
 def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str | None:

@@ -8,8 +8,8 @@ makes groups that do not depend on that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_function
@@ -181,13 +181,13 @@ class Decider:
     def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
         self.grouping = grouping
         self._policy = policy
-        self.in_flight = InFlight()
+        self.in_flight = InFlight(grouping.max_distance)
         self._latest = 0
 
     def decide(
         self,
         draft: Draft,
-        found: Iterable[ExistingDocument],
+        found: Sequence[ExistingDocument],
         canonicals: Mapping[str, int] | None = None,
         *,
         now: int = 0,
@@ -205,9 +205,7 @@ class Decider:
             now:
                 The time, in milliseconds since 1970; many documents may have the same.
         """
-        hiders: set[int] = set()
-        decision = self._judge(draft, self._candidates(draft, found, hiders), canonicals or {})
-        decision = replace(decision, hiders=frozenset(hiders), at=self._moment(draft, decision, now))
+        decision = self._judge(draft, found, canonicals or {}, now)
         if decision.verdict != "skip":
             document = ExistingDocument(
                 draft.id,
@@ -225,42 +223,49 @@ class Decider:
             self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
         return decision
 
-    def _moment(self, draft: Draft, decision: Decision, now: int) -> int:
+    def _moment(self, draft: Draft, replaced: Sequence[ExistingDocument], now: int) -> int:
         """
         Return when *draft* is grouped: after what it replaces, so that the order of writing can be read from the index.
 
         A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
         moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
         """
-        before = [draft.id, *(each.group for each in decision.replaced)]
-        known = [each for each in map(self.in_flight.get, before) if each is not None]
-        self._latest = max([now, self._latest, *(each.at + 1 for each in (*known, *decision.replaced))])
+        self._latest = max(now, self._latest)
+        for id_ in (draft.id, *(each.group for each in replaced)):
+            if (known := self.in_flight.get(id_)) is not None:
+                self._latest = max(self._latest, known.at + 1)
+        for each in replaced:
+            self._latest = max(self._latest, each.at + 1)
         return self._latest
 
     def _judge(
-        self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], canonicals: Mapping[str, int]
+        self, draft: Draft, found: Sequence[ExistingDocument], canonicals: Mapping[str, int], now: int
     ) -> Decision:
+        is_readable = draft.content is None or draft.content.unread is None
+        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
+            return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
+        verdict: Verdict
+        leader: ExistingDocument | None
+        olds: tuple[ExistingDocument, ...]
         replaced: list[_Neighbour] = []
         uncompared: list[Uncompared] = []
-        for each in self._neighbours(draft, candidates, uncompared):
+        hiders: set[int] = set()
+        for each in self._neighbours(draft, self._candidates(draft, found, hiders), uncompared):
             verdict = self._verdict(draft, each)
             if verdict == "replace":
                 replaced.append(each)
             elif verdict != "write":
-                existing = each.document
-                distance = self._distance_to_canonical(draft, existing, each.distance, canonicals)
-                return Decision(
-                    verdict,
-                    existing.group,
-                    distance,
-                    existing,
-                    similarity=each.similarity,
-                    uncompared=tuple(uncompared),
-                )
-        if replaced:
-            first, olds = replaced[0], tuple(each.document for each in replaced)
-            return Decision("replace", draft.id, 0, first.document, olds, first.similarity, tuple(uncompared))
-        return Decision("write", draft.id, uncompared=tuple(uncompared))
+                distance = self._distance_to_canonical(draft, each.document, each.distance, canonicals)
+                leader, similarity, olds = each.document, each.similarity, ()
+                group = leader.group
+                break
+        else:
+            verdict, group, distance = "replace" if replaced else "write", draft.id, 0
+            leader = replaced[0].document if replaced else None
+            similarity = replaced[0].similarity if replaced else None
+            olds = tuple(each.document for each in replaced)
+        at = self._moment(draft, olds, now)
+        return Decision(verdict, group, distance, leader, olds, similarity, tuple(uncompared), frozenset(hiders), at)
 
     def _neighbours(
         self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], uncompared: list[Uncompared]
@@ -291,8 +296,7 @@ class Decider:
                 hiders.update(self.in_flight.hiders(each.id))
             else:
                 yield hamming_distance(draft.fingerprint, each.fingerprint), each
-        max_distance = self.grouping.max_distance
-        for distance, each in self.in_flight.find(draft.fingerprint, max_distance, hiders=hiders):
+        for distance, each in self.in_flight.find(draft.fingerprint, hiders=hiders):
             if each.id != draft.id:
                 yield distance, each
 

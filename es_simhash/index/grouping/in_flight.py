@@ -7,12 +7,15 @@ replaced stands again. Which document is a duplicate is decided in ``decide``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from es_simhash.hashing import hamming_distance
 from es_simhash.index.grouping.content import Content
-from es_simhash.index.grouping.in_memory import InMemoryLookup
+
+if TYPE_CHECKING:
+    from es_simhash.index.resident.table import FingerprintTable
 
 __all__ = ["ExistingDocument", "InFlight"]
 
@@ -76,8 +79,8 @@ class _Entry:
 
     document: ExistingDocument
     earlier: _Entry | None = None
-    replaces: list[_Entry] = field(default_factory=list)
-    replaced_by: list[_Entry] = field(default_factory=list)
+    replaces: Sequence[_Entry] = ()
+    replaced_by: Sequence[_Entry] = ()
     is_withdrawn: bool = False
     is_settled: bool = False
 
@@ -90,26 +93,53 @@ def _copy_key(document: ExistingDocument) -> _CopyKey:
     return document.fingerprint or 0, document.group, None if document.content is None else document.content.key
 
 
-class InFlight:
-    """Documents in flight, by id and by fingerprint."""
+@dataclass(slots=True, eq=False)
+class _Copies:
+    """
+    Documents that are equal for every later document, which are looked up as one.
 
-    def __init__(self) -> None:
+    Attributes:
+        place:
+            Their place in the order in which the first of them was added.
+        entries:
+            The documents, one or more.
+    """
+
+    place: int
+    entries: list[_Entry]
+
+
+class InFlight:
+    """
+    Documents in flight, by id and by fingerprint.
+
+    Args:
+        max_distance:
+            Largest distance of :meth:`find` in bits, inclusive.
+
+    Attributes:
+        settled:
+            How many writes are done that were not forgotten.
+    """
+
+    def __init__(self, max_distance: int) -> None:
+        self.settled = 0
+        self._max_distance = max_distance
         self._current: dict[str, _Entry] = {}
         self._by_position: dict[int, _Entry] = {}
-        # Copies that belong to one group are equal for every later document: they are looked up as one.
-        self._copies: dict[_CopyKey, list[_Entry]] = {}
-        self._lookup: InMemoryLookup[list[_Entry]] = InMemoryLookup()
-
-    @property
-    def settled(self) -> int:
-        """Number of documents whose writes are done."""
-        return sum(each.is_settled for each in self._current.values())
+        self._contents: list[Content] = []
+        self._copies: dict[_CopyKey, _Copies] = {}
+        self._by_fingerprint: dict[int, list[_Copies]] = {}
+        # Every fingerprint here is in the table or waits for it.
+        self._table: FingerprintTable | None = None
+        self._waiting: list[int] = []
+        # What is near those foreseen: of the table, and of those foreseen.
+        self._near: dict[int, AbstractSet[int]] = {}
 
     @property
     def size(self) -> int:
         """About how many bytes the texts of the documents occupy, prepared or not."""
-        contents = (each.document.content for each in self._current.values())
-        return sum(each.size for each in contents if each is not None)
+        return sum(each.size for each in self._contents)
 
     def add(
         self, document: ExistingDocument, *, replaced: Iterable[ExistingDocument] = (), is_attracting: bool = True
@@ -128,14 +158,26 @@ class InFlight:
         entry = self._put(document)
         for each in replaced:
             old = self._by_position.get(-1 if each.position is None else each.position) or self._shadow(each)
-            old.replaced_by.append(entry)
-            entry.replaces.append(old)
+            old.replaced_by = [*old.replaced_by, entry]
+            entry.replaces = [*entry.replaces, old]
+        if document.content is not None:
+            self._contents.append(document.content)
         if document.fingerprint is not None and is_attracting:
             key = _copy_key(document)
-            if key not in self._copies:
-                self._copies[key] = []
-                self._lookup.add(document.fingerprint, self._copies[key])
-            self._copies[key].append(entry)
+            if (copies := self._copies.get(key)) is None:
+                self._keep(key, _Copies(len(self._copies), [entry]))
+            else:
+                copies.entries.append(entry)
+
+    def _keep(self, key: _CopyKey, copies: _Copies) -> None:
+        fingerprint = key[0]
+        self._copies[key] = copies
+        if fingerprint not in self._by_fingerprint:
+            self._by_fingerprint[fingerprint] = []
+            self._waiting.append(fingerprint)
+        self._by_fingerprint[fingerprint].append(copies)
+        if fingerprint not in self._near:
+            self._near = {}
 
     def _put(self, document: ExistingDocument) -> _Entry:
         entry = _Entry(document, self._current.get(document.id))
@@ -164,26 +206,54 @@ class InFlight:
         entry = self._current.get(id_)
         return set() if entry is None else self._hiders_of(entry)
 
-    def find(
-        self, fingerprint: int, max_distance: int, *, hiders: set[int] | None = None
-    ) -> Iterator[tuple[int, ExistingDocument]]:
+    def foresee(self, fingerprints: Sequence[int]) -> None:
         """
-        Yield (distance in bits, document) of the documents within *max_distance*, one of all copies in a group.
+        Prepare :meth:`find` for these *fingerprints*, also for the documents with one of them that are added before.
+
+        To find the neighbours of many at once is much faster.
+        """
+        import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
+
+        from es_simhash.index.resident.table import FingerprintTable  # noqa: PLC0415 -- loads numpy
+
+        if self._table is None:
+            self._table = FingerprintTable(self._max_distance)
+        self._table.add(np.array(self._waiting, np.uint64))
+        self._waiting.clear()
+        wanted = np.array(list(dict.fromkeys(fingerprints)), np.uint64)
+        before, among = self._table.near(wanted), self._table.near_among(wanted, wanted)
+        near = ({*one.tolist(), *other.tolist()} for one, other in zip(before, among, strict=True))
+        self._near = dict(zip(wanted.tolist(), near, strict=True))
+
+    def _near_to(self, fingerprint: int) -> AbstractSet[int]:
+        """Return the fingerprints near *fingerprint*: those in flight, and perhaps others."""
+        if fingerprint not in self._near:
+            self.foresee([fingerprint])
+        return self._near[fingerprint]
+
+    def has_near(self, fingerprint: int | None) -> bool:
+        """Return whether :meth:`find` may find something."""
+        known = self._by_fingerprint
+        return fingerprint is not None and any(each in known for each in self._near_to(fingerprint))
+
+    def find(self, fingerprint: int, *, hiders: set[int] | None = None) -> Iterator[tuple[int, ExistingDocument]]:
+        """
+        Yield (distance in bits, document) of the documents near *fingerprint*, one of all copies in a group.
 
         Args:
             fingerprint:
-                What to look for.
-            max_distance:
-                Largest distance in bits, inclusive.
+                What to look for; see :meth:`foresee`.
             hiders:
-                Gets the positions of documents that hide others within *max_distance*.
+                Gets the positions of documents that hide others within max_distance.
         """
-        for distance, copies in self._lookup.find(fingerprint, max_distance):
-            standing = next((each for each in copies if self._is_standing(each)), None)
+        known = self._by_fingerprint
+        found = [copies for near in self._near_to(fingerprint) for copies in known.get(near, ())]
+        for copies in sorted(found, key=lambda each: each.place):
+            standing = next((each for each in copies.entries if self._is_standing(each)), None)
             if standing is not None:
-                yield distance, standing.document
+                yield hamming_distance(fingerprint, standing.document.fingerprint or 0), standing.document
             elif hiders is not None:
-                for each in copies:
+                for each in copies.entries:
                     if not each.is_withdrawn:
                         hiders.update(self._hiders_of(each))
                         hiders.update(self.hiders(each.document.id))
@@ -219,8 +289,9 @@ class InFlight:
     def settle(self, position: int) -> None:
         """Note that the write of the document given at *position*, and of what it replaced, is done."""
         entry = self._by_position.get(position)
-        if entry is not None:
+        if entry is not None and not entry.is_settled:
             entry.is_settled = True
+            self.settled += 1
 
     def forget_settled(self) -> None:
         """Forget what a refresh has made visible to searches, if it began after the writes were done."""
@@ -234,11 +305,14 @@ class InFlight:
                     entry.earlier = None
                 entry = entry.earlier
         self._by_position = {place: each for place, each in self._by_position.items() if id(each) in kept}
-        copies, self._copies, self._lookup = self._copies, {}, InMemoryLookup()
-        for key, entries in copies.items():
-            if left := [each for each in entries if id(each) in kept]:
-                self._copies[key] = left
-                self._lookup.add(key[0], left)
+        self.settled = sum(each.is_settled for each in self._by_position.values())
+        contents = (each.document.content for each in self._by_position.values())
+        self._contents = [each for each in contents if each is not None]
+        copies, self._copies, self._by_fingerprint = self._copies, {}, {}
+        self._table, self._waiting, self._near = None, [], {}
+        for key, before in copies.items():
+            if left := [each for each in before.entries if id(each) in kept]:
+                self._keep(key, _Copies(len(self._copies), left))
 
     @staticmethod
     def _is_visible(entry: _Entry) -> bool:

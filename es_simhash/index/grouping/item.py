@@ -10,7 +10,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -51,6 +51,10 @@ class Item:
     outcome: Outcome | None = None
     draft: Draft | None = None
     decision: Decision | None = None
+
+    def with_outcome(self, outcome: Outcome | None) -> Item:
+        """Return it with this *outcome*."""
+        return Item(self.position, self.operation, self.problem, outcome, self.draft, self.decision)
 
     @property
     def is_skipped(self) -> bool:
@@ -121,7 +125,7 @@ def with_draft(item: Item, prefix: str, *, with_source: bool, reader: ContentRea
         must_write=operation.kind in ("update", "delete"),
         content=None if reader is None or fingerprint is None else _content_of(operation, reader),
     )
-    return replace(item, operation=operation, draft=draft)
+    return Item(item.position, operation, item.problem, item.outcome, draft)
 
 
 def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
@@ -174,10 +178,12 @@ def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix:
     own = document.get(prefix)
     if own is not None and not isinstance(own, Mapping):
         return dict(document)  # the user's own field: such a document has no fingerprint, and a problem reported
+    changed = {key: value for key, value in (own or {}).items() if key not in GROUPED}
+    changed |= {key: value for key, value in fields.items() if value is not None}
     dotted = _dotted(prefix)
-    rest = {key: value for key, value in (own or {}).items() if key not in GROUPED}
-    given = {key: value for key, value in fields.items() if value is not None}
-    return {key: value for key, value in document.items() if key not in dotted} | {prefix: {**rest, **given}}
+    if dotted.isdisjoint(document):
+        return {**document, prefix: changed}
+    return {key: value for key, value in document.items() if key not in dotted} | {prefix: changed}
 
 
 @cache

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Position", "Shard", "ShardReading", "read_positions"]
+__all__ = ["Position", "Range", "Shard", "ShardReading", "read_positions"]
 
 NOTHING = -1
 # More positions than these are thinned out: then a checkpoint is only noticed a little later.
@@ -44,6 +44,21 @@ class Position:
 
     checkpoint: int
     largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Operations of a *shard* from *first* to *last*, inclusive; without *last*, all from *first* on."""
+
+    shard: Shard
+    first: int
+    last: int | None = None
+
+    def halves(self, largest: int) -> list[Range]:
+        """Return it as two ranges, where *largest* is about the last operation of one that has no end."""
+        end = max(largest, self.first + 1) if self.last is None else self.last
+        middle = (self.first + end) // 2
+        return [Range(self.shard, self.first, middle), Range(self.shard, middle + 1, self.last)]
 
 
 @dataclass(slots=True)
