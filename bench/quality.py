@@ -35,7 +35,7 @@ from es_simhash.index.presets import PRESETS
 from es_simhash.quality import Truth, evaluate, read_truth
 
 SETS = ("xwlb_zh", "laws_tw", "reuters21578", "licenses")
-METHODS = ("similar", "near", "identical", "keywords", "minhash", "simhash2", "simhash3")
+METHODS = ("similar", "near", "identical", "noisy", "keywords", "minhash", "simhash2", "simhash3")
 POSITIVE, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
 
 Pairs = Iterable[tuple[int, int]]

@@ -12,7 +12,7 @@ therefore three words of English or five characters of Chinese, and texts may mi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,10 @@ __all__ = [
     "check_bound",
     "compare_shingles",
     "cut_units",
-    "hash_words",
     "shingle_set",
     "shingle_sets",
+    "text_batches",
+    "word_hashes",
 ]
 
 DEFAULT_SIMILARITY = 0.8
@@ -93,7 +94,7 @@ def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
 
     if not isinstance(text, str):
         raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-    hashes, counts = hash_words(text, piece=piece)
+    hashes, counts = _hash_words(text, piece)
     return cut_units(hashes, counts, np.array([hashes.size]))[0]
 
 
@@ -101,35 +102,62 @@ def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
     """
     Return :func:`shingle_set` of each text: several times faster for many texts of ordinary length.
 
-    Memory: some 60 bytes for each character of about a million characters at a time.
+    Memory: some 60 bytes for each of 262,144 characters at a time, or of a longer text.
     """
-    found: list[Shingles] = []
+    return [part for batch in text_batches(texts) for part in cut_units(*_hash_batch(batch))]
+
+
+def word_hashes(texts: Sequence[str]) -> list[Shingles]:
+    """
+    Return the words of each text in their order, as 64-bit hashes.
+
+    Raises:
+        TypeError: If one of *texts* is not a string.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    hashed = map(_hash_batch, text_batches(texts))
+    return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
+
+
+def text_batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """
+    Yield *texts* in lists of 262,144 characters at most; a longer text is a list of its own.
+
+    Raises:
+        TypeError: If one of *texts* is not a string.
+    """
     batch: list[str] = []
     size = 0
     for text in texts:
         if not isinstance(text, str):
             raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
         if batch and size + len(text) > _BATCH:
-            found += _shingle_batch(batch)
+            yield batch
             batch, size = [], 0
         batch.append(text)
         size += len(text)
-    return found + (_shingle_batch(batch) if batch else [])
+    if batch:
+        yield batch
 
 
-def _shingle_batch(texts: Sequence[str]) -> list[Shingles]:
+def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return the hash of every word of *texts*, what it counts, and for each text the number of the word after its last.
+    """
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.hashing.characters import SEPARATOR, normalise_batch  # noqa: PLC0415
     from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
 
     if len(texts) == 1:
-        return [shingle_set(texts[0])]
+        hashes, counts = _hash_words(texts[0], None)
+        return hashes, counts, np.array([hashes.size])
     codes, sizes = normalise_batch(texts, separators=True)
     # A separator after each text, so that no word begins in one and ends in the next.
     codes = np.insert(codes, np.cumsum(sizes), SEPARATOR)
     hashes, counts, places = _hash_piece(codes, is_unspaced(codes))
-    return cut_units(hashes, counts, np.searchsorted(places, np.cumsum(sizes + 1)))
+    return hashes, counts, np.searchsorted(places, np.cumsum(sizes + 1))
 
 
 def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Shingles]:
@@ -194,7 +222,7 @@ def _distinct(shingles: Shingles) -> Shingles:
     return distinct
 
 
-def hash_words(text: str, *, piece: int | None = None) -> tuple[Shingles, NDArray[np.intp]]:
+def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
     """
     Return the hash of every word of *text*, and what the word counts.
     """

@@ -74,6 +74,8 @@ def test_groups_by_letters(server, made, simhash, tmp_path):
     assert list(simhash.groups(made, preset="similar")) == []
     pairs = list(simhash.pairs(made, max_distance=16, verify=BY_LETTERS))
     assert {(each.id, each.other_id) for each in pairs} == {("a", "b"), ("a", "c"), ("b", "c")}
+    shown = simhash.report(made, sample=10).groups[0]
+    assert all(each.similarity > 0.9 for each in shown.members)
     plan, archive = tmp_path / "plan", tmp_path / "archive.gz"
     assert simhash.plan_removal(made, plan, max_share=1.0).count == 2
     assert Grouping.from_dict(read_plan(plan).header.grouping) == recorded

@@ -24,11 +24,14 @@ from es_simhash.flows.upkeep.stats import StatsOptions, read_stats
 from es_simhash.hashing import get_scheme
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
+from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.keys import document_key
+from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.presets import PRESETS
 from es_simhash.index.query import check_filter
 from es_simhash.quality.removal_sample import PresetSample, sample_presets
+from es_simhash.quality.stats import Stats
 from es_simhash.report.data import IndexReport
 
 __all__ = ["ReportOptions", "read_report"]
@@ -109,12 +112,19 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
         Fields(context.prefix),
         stats,
         texts,
+        measure=_measure(stats, settings),
         source_field=options.source_field,
         time_field=options.time_field,
         clauses=clauses,
     )
     presets = yield from _sample_presets(context, index, settings, options.seed, clauses)
     return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
+
+
+def _measure(stats: Stats, settings: IndexSettings) -> TextMeasure:
+    """Return the measure of the grouping; the usual one where there are several groupings, or none."""
+    recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
+    return recorded.after(settings.scheme)
 
 
 def _sample_presets(

@@ -16,7 +16,7 @@ from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.transfer.texts import search_texts
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import Fields
-from es_simhash.index.similarity import compare_shingles, shingle_set
+from es_simhash.index.measures.measure import TextMeasure
 from es_simhash.quality.stats import Stats
 from es_simhash.report.data import WIDEST_SEARCH, Member, Reason, ShownGroup, WhyShown
 
@@ -82,6 +82,7 @@ def read_shown_groups(
     stats: Stats,
     texts: Sequence[str],
     *,
+    measure: TextMeasure,
     source_field: str | None,
     time_field: str | None,
     clauses: Sequence[Mapping[str, Any]] = (),
@@ -98,6 +99,8 @@ def read_shown_groups(
             The numbers of the index.
         texts:
             Fields of the text; empty to read no texts.
+        measure:
+            By which they are compared.
         source_field:
             Field that says where a document comes from.
         time_field:
@@ -117,7 +120,7 @@ def read_shown_groups(
     reader = _Reader(index, fields, texts, source_field, time_field, clauses)
     shown = []
     for name, reasons in why.items():
-        found = yield from _read_group(reader, name, counts.get(name, 0), reasons)
+        found = yield from _read_group(reader, name, counts.get(name, 0), reasons, measure)
         shown.append(found)
     return tuple(each for each in shown if each.documents > 1)
 
@@ -188,24 +191,28 @@ def _count_documents(
     return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
 
 
-def _read_group(reader: _Reader, name: str, documents: int, why: Sequence[WhyShown]) -> Flow[ShownGroup]:
+def _read_group(
+    reader: _Reader, name: str, documents: int, why: Sequence[WhyShown], measure: TextMeasure
+) -> Flow[ShownGroup]:
     in_group = {"term": {reader.fields.group: name}}
     is_duplicate = {"exists": {"field": reader.fields.duplicate_of}}
     canonicals = yield from reader.read({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
     members = yield from reader.read({"bool": {"filter": [*reader.clauses, in_group, is_duplicate]}}, _MEMBERS)
     canonical, text = canonicals[0] if canonicals else (None, None)
     if text is not None:
-        members = yield Compute(_compare, (text, members))
+        members = yield Compute(_compare, (text, members, measure))
     return ShownGroup(name, documents, tuple(why), canonical, tuple(each for each, _ in members))
 
 
-def _compare(text: str, members: Sequence[tuple[Member, str | None]]) -> list[tuple[Member, str | None]]:
+def _compare(
+    text: str, members: Sequence[tuple[Member, str | None]], measure: TextMeasure
+) -> list[tuple[Member, str | None]]:
     """Return *members* with the similarity of their texts to *text*, as far as both are short enough."""
     if len(text) > _COMPARED:
         return list(members)
-    whole = shingle_set(text)
+    [whole] = measure.prepare([text])
     return [
-        (replace(each, similarity=compare_shingles(whole, shingle_set(own)).jaccard), own)
+        (replace(each, similarity=measure.compare(whole, measure.prepare([own])[0]).similarity), own)
         if own is not None and len(own) <= _COMPARED
         else (each, own)
         for each, own in members

@@ -8,15 +8,14 @@ letters, four kana or three logographs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from es_simhash.errors import WrongTypeError, shorten
 from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, split_long
 from es_simhash.hashing.scripts import letter_counts
-from es_simhash.index.similarity import cut_units
+from es_simhash.index.similarity import cut_units, text_batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from es_simhash.index.similarity import Shingles
 
 __all__ = ["letter_shingles", "letters_of"]
-
-# Texts are normalised together up to so many characters.
-_BATCH = 1 << 18
 
 
 def letters_of(texts: Sequence[str]) -> list[Shingles]:
@@ -36,7 +32,7 @@ def letters_of(texts: Sequence[str]) -> list[Shingles]:
     Raises:
         TypeError: If one of *texts* is not a string.
     """
-    return [part for codes, ends in _batches(texts) for part in np.split(codes, ends[:-1])]
+    return [part for codes, ends in map(_normalise, text_batches(texts)) for part in np.split(codes, ends[:-1])]
 
 
 def letter_shingles(texts: Sequence[str]) -> list[Shingles]:
@@ -48,28 +44,13 @@ def letter_shingles(texts: Sequence[str]) -> list[Shingles]:
     """
     return [
         part
-        for codes, ends in _batches(texts)
+        for codes, ends in map(_normalise, text_batches(texts))
         for part in cut_units(codes, letter_counts(codes.astype(np.uint32)).astype(np.intp), ends)
     ]
 
 
-def _batches(texts: Sequence[str]) -> Iterator[tuple[Shingles, NDArray[np.intp]]]:
-    """Yield the letters of several texts, one after the other, and where each text has ended."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if not isinstance(text, str):
-            raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-        if batch and size + len(text) > _BATCH:
-            yield _normalise(batch)
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    if batch:
-        yield _normalise(batch)
-
-
 def _normalise(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp]]:
+    """Return the letters of several texts, one after the other, and where each text has ended."""
     if len(texts) == 1 and len(texts[0]) > PIECE:
         # Memory: a long text is normalised piece by piece.
         codes = np.concatenate([piece[piece > SEPARATOR] for piece in split_long(texts[0])])

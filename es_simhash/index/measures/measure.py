@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from es_simhash.arguments import check_choice
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.index.similarity import Similarity, compare_shingles, hash_words, shingle_sets
+from es_simhash.index.similarity import Similarity, compare_shingles, shingle_sets, word_hashes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +102,7 @@ class TextMeasure:
         if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
             texts = list(map(convert, texts))
         if self.unit == "words":
-            return [hash_words(text)[0] for text in texts] if self.measure == "edit" else shingle_sets(texts)
+            return word_hashes(texts) if self.measure == "edit" else shingle_sets(texts)
         from es_simhash.index.measures.letters import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 
         return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
