@@ -168,7 +168,7 @@ class IncompleteSearchError(SimHashError):
 
     Attributes:
         results:
-            What was found (a ``NearDups`` marked incomplete), or ``None``.
+            What was found (a ``NearDups`` or an ``Overlaps``, marked incomplete), or ``None``.
         reasons:
             One line for each cause: failed shards, a time-out, no index matched.
     """

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import block_terms, to_hex
 
@@ -149,7 +150,7 @@ def fingerprint_fields(
         if value:
             fields["value"] = str(to_signed(fingerprint))
     if passages:
-        fields["passages"] = list(passages)
+        fields["passages"] = list(check_items("passages", passages, of="strings"))
     return {prefix: fields} if fields else {}
 
 

@@ -96,8 +96,8 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "texts",
         "{traditional:,} of the sampled texts are in traditional and {simplified:,} in simplified Chinese; {pairs:,} "
         "pairs of them are the same text in the two scripts",
-        "they are not found as near-duplicates of each other: backfill a second prefix with a scheme that converts "
-        "them, get_scheme('shingles', preprocess=['t2s'])",
+        "they are not found as near-duplicates of each other: backfill a second prefix with a scheme that has "
+        "the preprocess step t2s",
     ),
     "missing": Sentence("missing", "documents without a fingerprint: {missing:,}", "backfill the index"),
     "missing_of_sample": Sentence(

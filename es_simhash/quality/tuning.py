@@ -344,7 +344,7 @@ def note_scripts(scripts: Scripts) -> str:
     return (
         f"of the sampled texts {scripts.traditional:,} are in traditional and {scripts.simplified:,} in simplified "
         f"Chinese, {scripts.pairs:,} pairs of them the same text; the two are not found as near-duplicates of each "
-        "other unless the scheme converts them: get_scheme('shingles', preprocess=['t2s'])"
+        "other unless the scheme has the preprocess step t2s"
     )
 
 

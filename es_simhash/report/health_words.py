@@ -18,7 +18,6 @@ _COOLER = (
     "这些文本有很多相同内容，例如模板文字或副本，查询与其相近的文本时会读取更多文档："
     "请在计算指纹前去掉模板文字，或对副本分组。"
 )
-_T2S = "get_scheme('shingles', preprocess=['t2s'])"
 
 CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     # A report about such an index ends in an error, so only doctor shows what its mapping lacks.
@@ -61,7 +60,7 @@ CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     ),
     "two_scripts": (
         "抽查的文本中，繁体 {traditional} 篇，简体 {simplified} 篇；其中 {pairs} 对是同一文本的繁简两种写法。",
-        f"繁体与简体文本不会被识别为近似重复：请以另一个前缀，用会转换繁体的方案 {_T2S} 补写指纹（backfill）。",
+        "繁体与简体文本不会被识别为近似重复：请以另一个前缀，用带有预处理步骤 t2s 的方案补写指纹（backfill）。",
     ),
     "missing": ("没有指纹的文档：{missing} 篇。", "请对索引运行 backfill。"),
     "missing_of_sample": (

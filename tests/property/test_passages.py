@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.positions import normalise_with_positions
+from es_simhash.index.measures.measure import compare_texts
 from es_simhash.index.passages.compare import Question, compare_passages
-from es_simhash.index.similarity import compare_texts
 from tests import reference
 from tests.property.test_hashing_oracle import TEXTS
 from tests.property.test_winnowing import PURE, texts

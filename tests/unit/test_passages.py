@@ -63,6 +63,12 @@ def test_fields_of_a_document():
     assert fingerprint_fields(None, passages=["------"]) == {"simhash": {"passages": ["------"]}}
 
 
+def test_terms_are_a_list():
+    """One string is not taken for its characters."""
+    with pytest.raises(InvalidInputError, match="passages"):
+        fingerprint_fields(7, passages="------")
+
+
 def test_rows():
     """A document has one row for each passage, or one without."""
     one = Overlap("a", "i", 1.0, 0.5, 0.5, (Passage(0, 9, 4, 13), Passage(20, 30, 40, 50)))
