@@ -251,6 +251,22 @@ def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impat
     assert stored_groups(documents) == expected_groups(documents, 12)
 
 
+def test_it_can_be_stopped_while_groups_are_decided(server, index, state, sync_simhash):
+    """Between any two requests; the next follower decides them."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(20)))
+    for number in range(1, 6):
+        reports = sync_simhash.follow(index, state_index=state)
+        grouping = [next(each for each in reports if each.state == "grouping") for _ in range(number)]
+        reports.close()
+        assert grouping[-1].regrouped == 0
+    done = last(sync_simhash.follow(index, state_index=state, once=True, wait=False))
+    assert (done.regrouped, done.failed) == (20, 0)
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
+
+
 def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
     """Also where nothing changes; a wrong fingerprint that left no trace is found so."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)

@@ -168,7 +168,7 @@ class _Follower:
         is_quiet = not behind or (self._options.once and self._has_reached_goal())
         if self._regroup.is_due(clock, is_quiet=is_quiet):
             yield Emit(self._report("grouping"))
-            yield from self._regroup.carry_out()
+            yield from self._regroup.carry_out(lambda: self._report("grouping"))
         if not self._regroup.is_pending:
             self._caught_up_at = begun
         self._note_position()

@@ -13,13 +13,14 @@ import math
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from es_simhash.errors import LeaseError
 from es_simhash.flows.context import Index, index_key
 from es_simhash.flows.follow.outage import RefusedForNowError, is_refused_for_now
-from es_simhash.flows.protocol import Call, Compute, Flow, Together, error_text, status_of
+from es_simhash.flows.follow.report import FollowReport
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, error_text, status_of
 from es_simhash.flows.transfer.bulk import Bulk, send_bulk
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, NO_INDEX
 from es_simhash.flows.transfer.refresh import now
@@ -150,8 +151,8 @@ class Lease:
             self.is_held = False
             yield Bulk([self._operation(None, self.seconds, renewed)]).call()
 
-    def keeping(self, flow: Flow[_T]) -> Flow[_T]:
-        """Carry *flow* out, and renew the lease between its requests."""
+    def keeping(self, flow: Flow[_T], report: Callable[[], FollowReport]) -> Flow[_T]:
+        """Carry *flow* out; renew the lease between its requests, and emit a report, after which a caller may stop."""
         answer: Any = None
         failure: BaseException | None = None
         while True:
@@ -164,6 +165,7 @@ class Lease:
             try:
                 if isinstance(request, (Call, Together)):
                     yield from self.renew_if_due()
+                    yield Emit(report())
                 answer = yield request
             except BaseException as error:  # noqa: BLE001 -- the flow decides
                 failure = error

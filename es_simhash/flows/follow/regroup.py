@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -20,7 +20,7 @@ from es_simhash.flows.context import Context, Index
 from es_simhash.flows.follow.lease import Lease
 from es_simhash.flows.follow.options import FollowOptions
 from es_simhash.flows.follow.outage import RefusedForNowError, refuses_whole_index
-from es_simhash.flows.follow.report import Tally
+from es_simhash.flows.follow.report import FollowReport, Tally
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.count import count_documents
@@ -125,9 +125,9 @@ class Regroup:
             self._is_all = True
         return self.is_pending
 
-    def carry_out(self) -> Flow[None]:
+    def carry_out(self, report: Callable[[], FollowReport]) -> Flow[None]:
         """
-        Decide the groups of the documents noted, or all groups.
+        Decide the groups of the documents noted, or all groups; emit a *report* before each request.
 
         Raises:
             RefusedForNowError: If the server refuses writes now; the groups are then still to be decided.
@@ -149,7 +149,7 @@ class Regroup:
             resources=Resources(memory_bytes=self._options.memory_bytes),
         )
         try:
-            done = yield from self._lease.keeping(flow)
+            done = yield from self._lease.keeping(flow, report)
         except (MappingError, InvalidInputError) as error:
             # Fingerprints can be written, but not groups: their fields are wrong, or the grouping is being changed.
             if self._options.once:
