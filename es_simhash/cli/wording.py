@@ -17,6 +17,8 @@ __all__ = ["for_shell", "option_of"]
 # The longer of two that begin alike comes first: the first that fits is taken.
 _WORDS = {
     "put_mapping, or es-simhash": "es-simhash",
+    "put_mapping(passages=True), or es-simhash": "es-simhash",
+    "read them with stream_passages, or narrow": "narrow",
     "reconcile(regroup=True), or es-simhash": "es-simhash",
     "reconcile(regroup=True, verify=True)": "es-simhash reconcile INDEX --regroup --verify 0.8",
     "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup",
