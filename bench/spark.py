@@ -37,10 +37,13 @@ from es_simhash.spark import groups, near_pairs
 BLOCKS = 4
 
 
-def timed(function: Callable[[], Any]) -> tuple[Any, float]:
+def timed(step: str, function: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the result of a step and its seconds, which are also printed at once: a run takes minutes."""
     started = time.perf_counter()
     result = function()
-    return result, round(time.perf_counter() - started, 2)
+    seconds = round(time.perf_counter() - started, 2)
+    print(f"{step}: {seconds} s", file=sys.stderr, flush=True)
+    return result, seconds
 
 
 def start(memory: str) -> SparkSession:
@@ -96,8 +99,8 @@ def measure(spark: SparkSession, documents: int, options: argparse.Namespace) ->
         df = spark.read.parquet(folder)
         if options.kill:
             df = killed_once(df, Path(folder) / "killed")
-        found, seconds = timed(lambda: near_pairs(df, options.distance).count())
-        counted, memory = timed(lambda: sum(map(len, pairs_in_memory(values, options.distance))))
+        found, seconds = timed("pairs, Spark", lambda: near_pairs(df, options.distance).count())
+        counted, memory = timed("pairs, memory", lambda: sum(map(len, pairs_in_memory(values, options.distance))))
         report = {
             "documents": documents,
             "distance": options.distance,
@@ -110,11 +113,12 @@ def measure(spark: SparkSession, documents: int, options: argparse.Namespace) ->
             },
         }
         if options.self_join:
-            found, joined = timed(lambda: self_join(df, options.distance))
+            found, joined = timed("self join", lambda: self_join(df, options.distance))
             report["self_join"] = {"seconds": joined, "ratio": round(joined / seconds, 1), "agree": found == counted}
         for rule in ("star", "connected"):
-            table, seconds = timed(lambda: groups(df, max_distance=options.distance, rule=rule).toArrow())
-            canonical, memory = timed(lambda: group_fingerprints(values, options.distance, rule=rule))
+            how = {"max_distance": options.distance, "rule": rule}
+            table, seconds = timed(f"{rule}, Spark", lambda: groups(df, **how).toArrow())
+            canonical, memory = timed(f"{rule}, memory", lambda: group_fingerprints(values, **how))
             found = np.empty(documents, np.int64)
             found[table["id"].to_numpy()] = table["group"].to_numpy()
             ratio = round(seconds / memory, 1)
