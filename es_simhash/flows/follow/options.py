@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from es_simhash.arguments import check_count, check_fields, check_name, check_number
+from es_simhash.errors import InvalidInputError
 from es_simhash.index.grouping.resources import LEAST_BYTES, MOST_BYTES
 
 __all__ = ["STATE_INDEX", "FollowOptions"]
 
 STATE_INDEX = "es-simhash-state"
+LONGEST_LEASE = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,11 @@ class FollowOptions:
         check_name("state_index", self.state_index, wanted="the name of an index")
         for name in ("interval", "lease_seconds", "reconcile_seconds"):
             check_number(name, getattr(self, name), above=0, advice="a number of seconds above 0")
+        if self.lease_seconds > LONGEST_LEASE:
+            raise InvalidInputError(
+                f"lease_seconds {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because nobody can take "
+                "over from a follower that was killed until its lease ends"
+            )
         check_number("verify_share", self.verify_share, advice="a share from 0 to 1")
         check_count("workers", self.workers)
         check_count("batch", self.batch, 1, 10_000)

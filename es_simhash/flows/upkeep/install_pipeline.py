@@ -28,6 +28,8 @@ __all__ = ["InstalledPipeline", "UseAs", "put_pipeline"]
 UseAs: TypeAlias = Literal["default", "final"]
 
 BAD_REQUEST, NOT_FOUND = 400, 404
+# In a request they end the name, or make it a pattern or a list.
+_NOT_IN_NAMES = frozenset("*,/\\?# ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def put_pipeline(context: Context, index: Index, name: str | None, use_as: UseAs
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
-    name = f"{context.prefix}-fingerprints" if name is None else check_name("name", name)
+    name = f"{context.prefix}-fingerprints" if name is None else _check_pipeline_name(name)
     resolved = yield from resolve_index(context, index)
     settings = agree(resolved, context)
     text_fields = _text_fields_of(resolved)
@@ -129,6 +131,13 @@ def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, pref
             "Python, and report this with the versions of the server and its Java",
             kind="differs",
         )
+
+
+def _check_pipeline_name(name: str) -> str:
+    """Return *name* if it means one pipeline in every request: servers read a star or a comma as several."""
+    if set(check_name("name", name)) & _NOT_IN_NAMES:
+        raise InvalidInputError(f"name {shorten(name)} cannot be that of a pipeline: use letters, digits, '-' and '_'")
+    return name
 
 
 def _refuse_another(name: str, pipeline: Mapping[str, Any]) -> Flow[None]:
