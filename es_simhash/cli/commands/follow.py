@@ -55,7 +55,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     metavar="SECONDS",
     default=30.0,
     show_default=True,
-    help="Time without a sign of life, after which another follower takes over.",
+    help="Time without a sign of life, after which another follower takes over; at most 3,600.",
 )
 @click.option(
     "--reconcile-every",

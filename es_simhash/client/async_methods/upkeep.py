@@ -251,7 +251,7 @@ class AsyncUpkeepMethods(AsyncBase):
             interval:
                 Seconds between two looks while nothing changes.
             lease_seconds:
-                Seconds without a sign of life, after which another follower takes over.
+                Seconds without a sign of life, after which another follower takes over; at most 3,600.
             reconcile_seconds:
                 Seconds after which, if anything changed, the groups of all documents are decided again.
             verify_share:
