@@ -46,7 +46,7 @@ class FollowOptions:
             check_number(name, getattr(self, name), above=0, advice="a number of seconds above 0")
         if self.lease_seconds > LONGEST_LEASE:
             raise InvalidInputError(
-                f"lease_seconds {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because until a lease "
+                f"lease_seconds {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because until it "
                 "ends nobody can take over from a follower that was killed"
             )
         check_number("verify_share", self.verify_share, advice="a share from 0 to 1")
