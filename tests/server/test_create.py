@@ -131,6 +131,11 @@ def simhash_of_stream(opensearch, mode, runner):
     runner.run(client.close())
 
 
+def _count(opensearch, stream):
+    opensearch.request("POST", f"/{stream}/_refresh")
+    return opensearch.request("GET", f"/{stream}/_count")["count"]
+
+
 @pytest.mark.parametrize("on_duplicate", [None, "tag", "skip", "replace"])
 def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_stream, on_duplicate):
     """Every document is created once, in the backing index of its time, and groups reach over both."""
@@ -138,7 +143,9 @@ def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_
 
     def source():
         for n, document in enumerate(documents):
-            if n == 10:
+            if n == 12:
+                # The source is read ahead: the first batch has to be written before the stream rolls over.
+                any(_count(opensearch, stream) for _ in range(200))
                 opensearch.request("POST", f"/{stream}/_rollover", {})
             yield document
 
