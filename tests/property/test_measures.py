@@ -75,6 +75,14 @@ def test_a_long_text_with_scattered_errors_is_found(unit):
     assert edit.edit_similarity(units, chance.permutation(units), bound=0.5) == 0
 
 
+def test_what_a_long_text_repeats_needs_no_edit():
+    """A text without a run that it has once is cut nowhere, and is still equal to itself."""
+    letters = np.full(3 * edit.EXACT_UNITS, 0x61, np.uint64)
+    changed = np.insert(letters, 40_000, 0x62)
+    assert edit.edit_similarity(letters, letters, bound=1.0) == 1.0
+    assert edit.edit_similarity(letters, changed) == 1 - 1 / changed.size
+
+
 def test_letters_leave_out_what_stands_between_words():
     """Space, hyphen and case are no edits, whatever the length of the text."""
     long = "The boat leaves at nine. " * 50_000

@@ -74,3 +74,11 @@ def test_shares_of_a_text_within_another():
     assert (back.contains, back.contained, back.similarity) == (found.contained, found.contains, found.similarity)
     others = ["other words altogether", ""]
     assert compare_passages(Question(whole, min_run=200), others, min_contained=0.1) == [None, None]
+
+
+def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():
+    """A run begins at every character of such a text, and a passage at every one would be as many as characters."""
+    [found] = compare_passages(Question("ab" * 50_000, min_run=100), ["ab" * 100], min_contained=1)
+    ends = [0, *(each.end for each in found.passages)]
+    assert all(each.start <= end < each.end for each, end in zip(found.passages, ends, strict=False))
+    assert (ends[-1], len(found.passages)) == (100_000, 500)

@@ -89,7 +89,7 @@ def _anchored_distance(first: Shingles, second: Shingles, allowed: int) -> int:
     """Return a number of edits that suffices; more than *allowed* as soon as that is passed."""
     total = start = other_start = 0
     for end, other_end in [*_anchors(first, second), (first.size, second.size)]:
-        part, other = first[start:end], second[other_start:other_end]
+        part, other = _trim(first[start:end], second[other_start:other_end])
         if part.size * other.size <= _EXACT_PART:
             # At least 0: the cutoff only saves time, and what is above it is not looked at.
             total += _distance(part, other, allowed - total) if part.size and other.size else part.size + other.size
@@ -99,6 +99,16 @@ def _anchored_distance(first: Shingles, second: Shingles, allowed: int) -> int:
             break
         start, other_start = end, other_end
     return total
+
+
+def _trim(first: Shingles, second: Shingles) -> tuple[Shingles, Shingles]:
+    """Return what is left of two texts without what both begin and end with; nothing of it needs an edit."""
+    for _ in range(2):
+        size = min(first.size, second.size)
+        same = np.append(first[:size] == second[:size], False)
+        # From what differs on; reversed, so that the next turn is about the end.
+        first, second = first[same.argmin() :][::-1], second[same.argmin() :][::-1]
+    return first, second
 
 
 def _anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:

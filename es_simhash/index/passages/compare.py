@@ -162,20 +162,22 @@ def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passag
     ends = known.ends[places]
     first, second = question.text.codes, other.codes
     found: list[tuple[int, int, int]] = []
-    at = 0
+    at = nearest = 0
     while at < places.size:
         start, there = int(places[at]), int(others[at])
         length = _common(first[start:], second[there:])
         if start + length < ends[at]:  # two different runs with one hash
-            at += 1
+            at = nearest = nearest if nearest < at else at + 1
             continue
         before = _common(first[:start][::-1], second[:there][::-1])
         start, there, length = start - before, there - before, length + before
         while found and found[-1][0] >= start:
             found.pop()
         found.append((start, there, length))
-        # The next run that is not covered yet.
-        at = int(np.searchsorted(ends, start + length, side="right"))
+        # The runs that are not covered yet begin with the nearest. Of those that leave no gap the last is taken: a
+        # text that repeats itself has a run at every character.
+        nearest = int(np.searchsorted(ends, start + length, side="right"))
+        at = max(nearest, int(np.searchsorted(places, start + length, side="right")) - 1)
     return tuple(
         Passage(
             int(question.text.starts[start]),
