@@ -82,3 +82,13 @@ def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():
     ends = [0, *(each.end for each in found.passages)]
     assert all(each.start <= end < each.end for each, end in zip(found.passages, ends, strict=False))
     assert (ends[-1], len(found.passages)) == (100_000, 500)
+
+
+def test_different_runs_with_one_hash():
+    """The Thue-Morse sequence and its opposite have the same polynomial modulo 2**64: only the equal run is found."""
+    run = "".join("ab"[number.bit_count() % 2] for number in range(4_096))
+    opposite = run.translate({ord("a"): "b", ord("b"): "a"})
+    both = f"{opposite}c{run}"
+    [found, missing] = compare_passages(Question(f"d{run}e", min_run=4_096), [both, opposite], min_contained=1)
+    assert [(each.start, each.other_start, each.other_end) for each in found.passages] == [(1, 4_097, 8_193)]
+    assert missing is None

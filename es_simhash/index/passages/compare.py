@@ -164,11 +164,12 @@ def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passag
     found: list[tuple[int, int, int]] = []
     at = nearest = 0
     while at < places.size:
-        start, there = int(places[at]), int(others[at])
-        length = _common(first[start:], second[there:])
-        if start + length < ends[at]:  # two different runs with one hash
+        start = int(places[at])
+        there = _first_place(first[start : ends[at]], second, runs.hashes, int(others[at]))
+        if there is None:
             at = nearest = nearest if nearest < at else at + 1
             continue
+        length = _common(first[start:], second[there:])
         before = _common(first[:start][::-1], second[:there][::-1])
         start, there, length = start - before, there - before, length + before
         while found and found[-1][0] >= start:
@@ -204,6 +205,20 @@ def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDAr
     places = known.places[np.repeat(lows, counts) + within]
     order = np.argsort(places)
     return places[order], np.repeat(np.flatnonzero(is_equal)[firsts], counts)[order]
+
+
+def _first_place(
+    run: NDArray[np.uint32], codes: NDArray[np.uint32], hashes: NDArray[np.uint64], place: int
+) -> int | None:
+    """
+    Return where *codes* first have *run*; *place* is where a run first has its hash.
+
+    Different runs of 1,024 characters and more may have one hash: those of the Thue-Morse sequence do.
+    """
+    if _common(run, codes[place:]) == run.size:
+        return place
+    others = np.flatnonzero(hashes == hashes[place]).tolist()
+    return next((other for other in others if _common(run, codes[other:]) == run.size), None)
 
 
 def _common(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> int:
