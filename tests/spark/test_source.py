@@ -120,8 +120,10 @@ def test_what_spark_computed_is_written(spark, server, client):
         return reader.load().localCheckpoint()
 
     def write(df, **options):
-        df.write.format("es_simhash").mode("append").options(url=server.url, index=name, **options).save()
-        client.indices.refresh(index=name)
+        try:
+            df.write.format("es_simhash").mode("append").options(url=server.url, index=name, **options).save()
+        finally:
+            client.indices.refresh(index=name)
 
     try:
         bulk(
