@@ -9,7 +9,7 @@ from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.positions import normalise_with_positions
 from es_simhash.index.measures.measure import compare_texts
 from es_simhash.index.passages.compare import Question, compare_passages
-from tests import reference
+from tests import reference, reference_passages
 from tests.property.test_hashing_oracle import TEXTS
 from tests.property.test_winnowing import PURE, texts
 
@@ -34,7 +34,7 @@ def _covered(question, other, letters):
     """Return the normalised characters of *question* that stand in a shared run of so many letters or more."""
     covered = set()
     for start in range(len(question)):
-        run = reference.run_of_letters(question[start:], letters)
+        run = reference_passages.run_of_letters(question[start:], letters)
         if run is not None and run in other:
             end = start + len(run)
             while end < len(question) and question[start : end + 1] in other:

@@ -1,12 +1,12 @@
 """
-Kept hashes against the slow oracle of tests/reference.py, and the guarantee: texts that share a run share a term.
+Kept hashes against the slow oracle of tests/reference_passages.py, and the guarantee: texts that share a run share a term.
 """
 
 import numpy as np
 from hypothesis import assume, example, given, settings, strategies as st
 
 from es_simhash.hashing.winnowing import long_text_terms, passage_terms
-from tests import reference
+from tests import reference, reference_passages
 
 # A letter, a logograph, kana, Hangul, and characters that normalisation drops, joins, doubles or takes for separators.
 MIXED = "abcdeé 京都中国新ｶﾞがかナ각한ßﬁ½…\u0301\u200d. "
@@ -26,7 +26,7 @@ def texts(draw, longest=150, scripts=(*PURE, MIXED)):
 @settings(max_examples=15)
 def test_terms_are_those_of_the_oracle(found):
     """Texts of any scripts, many at once, give the terms of the oracle, which looks at every window."""
-    assert passage_terms(found) == [reference.passage_terms(text) for text in found]
+    assert passage_terms(found) == [reference_passages.passage_terms(text) for text in found]
 
 
 @given(st.one_of(texts(2_000), st.text()), st.integers(1, 700))
@@ -42,7 +42,7 @@ def test_texts_that_share_a_run_share_a_term(run, around, start):
     """The shortest run worth 100 letters, in any surroundings and any mixture of scripts, is found."""
     normal = reference.normalise(run * 20).replace(" ", "")
     assume(normal)
-    shared = reference.run_of(normal[start % len(normal) :] + normal * 20, reference.GUARANTEE)
+    shared = reference_passages.run_of(normal[start % len(normal) :] + normal * 20, reference_passages.GUARANTEE)
     one, other = (f"{before}.{shared}.{after}" for before, after in (around[:2], around[2:]))
     assume(all(shared in reference.normalise(text).replace(" ", "") for text in (one, other)))
     first, second = passage_terms([one, other])
@@ -54,6 +54,6 @@ def test_lengths_of_the_guarantee():
     """100 letters, 80 characters of Chinese or 75 kana are one window; with one character less they have no window."""
     for letters, count in (("abcdefghijklm", 100), ("京都中国新华社报道", 80), ("あいうえおかきくけこ", 75)):
         text = "".join(np.random.default_rng(7).choice(list(letters), count))
-        assert len(reference.windows(text)) == 1
-        assert not reference.windows(text[1:])
+        assert len(reference_passages.windows(text)) == 1
+        assert not reference_passages.windows(text[1:])
         assert len(passage_terms([text])[0]) == 1

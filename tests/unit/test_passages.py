@@ -12,7 +12,7 @@ from es_simhash.hashing.winnowing import passage_terms
 from es_simhash.index.marker import marker_name
 from es_simhash.index.meta import IndexSettings, build_settings
 from es_simhash.index.passages.query import candidates_query
-from tests import reference
+from tests import reference_passages
 
 VECTORS = json.loads((Path(__file__).parents[1] / "passage_vectors.json").read_text(encoding="utf-8"))
 
@@ -25,7 +25,7 @@ def test_golden_terms():
 @pytest.mark.parametrize("name", ["one word", "99 letters", "chinese", "mixed"])
 def test_golden_terms_against_the_oracle(name):
     """The vectors are what the slow oracle says."""
-    assert reference.passage_terms(VECTORS["texts"][name]) == VECTORS["terms"][name]
+    assert reference_passages.passage_terms(VECTORS["texts"][name]) == VECTORS["terms"][name]
 
 
 def test_the_record_of_passages():
