@@ -1,5 +1,5 @@
 """
-Kept hashes against the slow oracle of tests/reference_passages.py, and the guarantee: texts that share a run share a term.
+Kept hashes against tests/reference_passages.py, and the guarantee: texts with a common run share a term.
 """
 
 import numpy as np
