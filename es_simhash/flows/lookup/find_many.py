@@ -57,7 +57,7 @@ def find_many(
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        return [check_complete(unknown, options) for _ in given]
+        return [check_complete(unknown, options.on_incomplete) for _ in given]
     results: list[Outcome] = []
     for part in _parts(given, options.sizes.batch):
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.passages.options import PassageOptions, check_overlaps
+from es_simhash.flows.lookup.options import check_complete
+from es_simhash.flows.passages.options import PassageOptions
 from es_simhash.flows.transfer.answers import Gap
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import read_hit
@@ -226,4 +227,4 @@ class Lookup:
             reasons=tuple(map(str, self.gaps)),
             stale=tuple(self._stale),
         )
-        return check_overlaps(answer, options)
+        return check_complete(answer, options.on_incomplete, what="documents with shared passages")
