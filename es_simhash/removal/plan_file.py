@@ -82,7 +82,7 @@ class PlanWriter:
         self._similarities.append(-1.0 if removal.similarity is None else removal.similarity)
         self._distances.append(removal.distance)
 
-    def order(self, limit: int | None = None, *, among: Sequence[int] | None = None) -> list[int]:
+    def order(self, limit: int | None = None, among: Sequence[int] | None = None) -> list[int]:
         """
         Return the numbers of the lines, in the order in which they will stand in the plan.
 

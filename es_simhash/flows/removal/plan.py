@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count, check_field, check_items, check_output
@@ -151,7 +150,7 @@ def plan_removal(
             found = yield from find_contained(
                 context, index, resolved, grouping, options.contained, planning.add, common=sizes.common
             )
-        order = yield Compute(partial(writer.order, options.limit, among=found.lines))
+        order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(names, guards, planning.removals_by_value(order))
         refuse_excess(guards.find_excess(len(order)))
