@@ -60,8 +60,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["size", index],
         ["dedupe", index],
         ["dedupe", index, "--plan", plan, "--max-share", "1"],
-        ["dedupe", index, "--contained", "0.95"],
-        ["dedupe", index, "--contained", "0.95", "--yes"],
         ["groups", index, "--contained"],
         ["dedupe", index, "--contained", "0.95", "--plan", plan, "--max-share", "1"],
         ["review", plan],

@@ -300,6 +300,8 @@ def test_the_command(run, filled, tmp_path):
     shown = run("dedupe", filled, "--contained", "0.95")
     assert "would tag  teaser  contained in article, distance" in shown.output
     assert "6 duplicates found, nothing changed; pass --yes to do it" in shown.output
+    lines = run("dedupe", filled, "--contained", "0.95", "--json").output.splitlines()
+    assert {each["id"]: each["canonical"] for each in map(json.loads, lines)} == GONE
     assert "6 documents tagged" in run("dedupe", filled, "--contained", "0.95", "--yes").output
     plan, archive = tmp_path / "plan", tmp_path / "archive.gz"
     made = run("dedupe", filled, "--contained", "0.95", "--max-share", "1", "--plan", plan)
