@@ -12,6 +12,7 @@ from es_simhash.flows.lookup import find as finding
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import OnIncomplete, Options
+from es_simhash.flows.resident.request import LookupRequest, Lookups
 from es_simhash.index.measures.verification import Verify
 from es_simhash.index.plan import LookupPlan
 from es_simhash.index.plan_cost import PlanEstimate
@@ -164,12 +165,27 @@ class LookupMethods(SyncBase):
         verify: Verify | None = None,
         preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
+        lookups: Lookups = "auto",
+        memory_bytes: int | None = None,
     ) -> list[NearDups | Exception]:
         """
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
 
         If a lookup fails, the list has its exception in that place; the other lookups have their answers. Cost: one
-        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
+        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected. Further
+        arguments:
+
+        Args:
+            lookups:
+                ``"server"``: ask the server about each. ``"memory"``: read all fingerprints of *index* in a point in
+                time first, and ask it, in that point in time, only for documents near one; takes no plan. ``"auto"``:
+                change to memory where that is faster.
+            memory_bytes:
+                Most bytes that these fingerprints may occupy; by default 1 GiB, enough for 14 million.
+
+        Raises:
+            InvalidInputError: If fingerprints are demanded in memory and cannot be there.
+            IncompleteSearchError: The same, because shards do not answer.
         """
         options = Options(
             max_distance=max_distance,
@@ -183,7 +199,9 @@ class LookupMethods(SyncBase):
             preset=preset,
             on_incomplete=on_incomplete,
         )
-        return self._run(find_many(self._context, index, texts, fingerprints, options))
+        return self._run(
+            find_many(self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes))
+        )
 
     def stream_near_dups(
         self,
