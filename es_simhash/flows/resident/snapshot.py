@@ -131,7 +131,10 @@ class Snapshot:
             SettingsChanged: If the settings have changed.
         """
         started = self._context.clock()
-        self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+        try:
+            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+        except Exception as error:
+            raise as_fault(error, "answer" if is_passing(error) else "view") from error
         if self._view is None:
             raise ResidentError("view")
         if self._view.gaps:
