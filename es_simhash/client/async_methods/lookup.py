@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup import find as finding
-from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.find_many import find_many, stream_many
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import OnIncomplete, Options
 from es_simhash.flows.resident.request import LookupRequest, Lookups
@@ -203,6 +203,45 @@ class AsyncLookupMethods(AsyncBase):
         return await self._run(
             find_many(self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes))
         )
+
+    def stream_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str] | None = None,
+        *,
+        fingerprints: Iterable[int | None] | None = None,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
+        on_incomplete: OnIncomplete = "raise",
+        lookups: Lookups = "auto",
+        memory_bytes: int | None = None,
+    ) -> AsyncGenerator[NearDups | Exception, None]:
+        """
+        Yield what :meth:`find_near_dups_many` would return, in order and as it is found.
+
+        *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
+        """
+        options = Options(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
+        request = LookupRequest(lookups, memory_bytes)
+        return self._stream(stream_many(self._context, index, texts, fingerprints, options, request))
 
     def stream_near_dups(
         self,

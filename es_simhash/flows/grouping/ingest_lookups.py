@@ -1,9 +1,9 @@
 """
 How an ingest finds the documents near each batch: it asks the server by block terms, or first a table in memory.
 
-The table (``resident.operations``) has every fingerprint that a search can show. Where it has none near a document, there
-is nothing to ask; else documents with exactly those fingerprints are asked for, so whatever is said of a document in
-the index comes from the server. No decision and no write.
+The table (``resident.operations``) has every fingerprint that a search can show. Where it has none near a document,
+there is nothing to ask; else documents with exactly those fingerprints are asked for, so whatever is said of a document
+in the index comes from the server. No decision and no write.
 """
 
 from __future__ import annotations

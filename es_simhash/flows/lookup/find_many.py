@@ -20,16 +20,18 @@ from es_simhash.flows.lookup.from_memory import MemoryLookups
 from es_simhash.flows.lookup.options import Options, check_complete
 from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.lookup.search import search
-from es_simhash.flows.protocol import Compute, Flow, status_of
+from es_simhash.flows.protocol import Compute, Emit, Flow, status_of
 from es_simhash.flows.resident.request import LookupRequest
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups
 
-__all__ = ["find_many"]
+__all__ = ["find_many", "stream_many"]
 
 _T = TypeVar("_T")
+# Deals with the outcomes of some lookups, in order.
+_Take = Callable[[Sequence[Outcome]], Flow[None]]
 
 
 def find_many(
@@ -47,6 +49,45 @@ def find_many(
     With fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of so
     many lookups.
     """
+    results: list[Outcome] = []
+
+    def keep(outcomes: Sequence[Outcome]) -> Flow[None]:
+        yield from ()
+        results.extend(outcomes)
+
+    yield from _look_each_up(context, index, texts, fingerprints, options, request or LookupRequest(), keep)
+    return results
+
+
+def stream_many(
+    context: Context,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: Options,
+    request: LookupRequest | None = None,
+) -> Flow[None]:
+    """
+    Emit what :func:`find_many` returns, as it is found. Memory: what is found in 1,000 lookups.
+    """
+
+    def emit(outcomes: Sequence[Outcome]) -> Flow[None]:
+        for each in outcomes:
+            yield Emit(each)
+
+    yield from _look_each_up(context, index, texts, fingerprints, options, request or LookupRequest(), emit)
+
+
+def _look_each_up(
+    context: Context,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: Options,
+    request: LookupRequest,
+    take: _Take,
+) -> Flow[None]:
+    """Give the outcomes of all lookups to *take*, part by part."""
     check_index(index)
     if (texts is None) == (fingerprints is None):
         raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
@@ -56,7 +97,6 @@ def find_many(
         check_items("fingerprints", fingerprints, of="ints")
     if texts is None and options.verification is not None:
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
-    request = request or LookupRequest()
     if options.plan is not None and request.lookups == "memory":
         raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
     given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
@@ -64,8 +104,8 @@ def find_many(
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        return [check_complete(unknown, options) for _ in given]
-    results: list[Outcome] = []
+        yield from take([check_complete(unknown, options) for _ in given])
+        return
     memory = MemoryLookups(request, len(given) if isinstance(given, Sized) else None)
     sizes = options.sizes
     try:
@@ -83,10 +123,9 @@ def find_many(
                     answers = yield from _verify_each(index, answers, asked, settings, options)
                 return _in_place(found, answers, nothing_for(settings, options))
 
-            results += yield from with_settings(context, index, look_up)
+            yield from take((yield from with_settings(context, index, look_up)))
     finally:
         yield from memory.close()
-    return results
 
 
 def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:

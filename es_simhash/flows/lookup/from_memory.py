@@ -19,6 +19,7 @@ from es_simhash.flows.resident.fault import ResidentError
 from es_simhash.flows.resident.request import LookupRequest, pays
 from es_simhash.flows.resident.snapshot import Snapshot
 from es_simhash.flows.transfer.pages import Hits
+from es_simhash.index.plan import make_plan
 from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.query import check_filter
 from es_simhash.index.rescore import NearDups, held_fingerprints, rescore
@@ -131,9 +132,9 @@ class MemoryLookups:
 
 
 def _nothing_for(subject: Subject) -> NearDups:
-    """Return the answer of a lookup that finds nothing."""
+    """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
     distance = effective_distance(subject.settings, subject.options)
-    return NearDups(scheme=subject.settings.scheme, max_distance=distance)
+    return NearDups(scheme=subject.settings.scheme, max_distance=distance, plan=make_plan(distance, ()))
 
 
 def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
