@@ -71,7 +71,7 @@ def main() -> None:
         fill(client, helpers, INDEX, options.documents)
         for distance in options.distances:
 
-            def look(values: Sequence[int], way: str, distance: int = distance) -> dict[str, float]:
+            def look(values: Sequence[int], way: Any, distance: int = distance) -> dict[str, float]:
                 call = partial(simhash.find_near_dups_many, INDEX, max_distance=distance, lookups=way)
                 return measured(lambda: call(fingerprints=values), process)
 
