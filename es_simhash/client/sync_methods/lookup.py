@@ -172,16 +172,12 @@ class LookupMethods(SyncBase):
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
 
         If a lookup fails, the list has its exception in that place; the other lookups have their answers. Cost: one
-        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected. Further
-        arguments:
+        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
 
-        Args:
-            lookups:
-                ``"server"``: ask the server about each. ``"memory"``: read all fingerprints of *index* in a point in
-                time first, and ask it, in that point in time, only for documents near one; takes no plan. ``"auto"``:
-                change to memory where that is faster.
-            memory_bytes:
-                Most bytes that these fingerprints may occupy; by default 1 GiB, enough for 14 million.
+        With ``lookups="memory"`` all fingerprints of *index* are read in a point in time first, and only documents near
+        a text are asked for, in that point in time; a plan is refused then. ``"server"`` asks about each text, and
+        ``"auto"`` changes to memory where that is faster. The fingerprints take at most *memory_bytes*, by default
+        1 GiB, which is enough for 14 million.
 
         Raises:
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
