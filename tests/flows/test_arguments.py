@@ -37,6 +37,7 @@ KINDS = {
     "similarity": "similarity",
     "min_similarity": "similarity",
     "min_contained": "similarity",
+    "contained": "similarity",
     "min_run": "count",
     "max_distance": "count",
     "workers": "count",

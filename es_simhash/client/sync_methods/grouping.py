@@ -281,6 +281,7 @@ class GroupingMethods(SyncBase):
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
+        contained: bool = False,
         progress: OnProgress | None = None,
     ) -> Generator[Group, None, None]:
         """
@@ -305,6 +306,9 @@ class GroupingMethods(SyncBase):
                 is smaller than this (``True``: that of the preset, else .8; a :class:`Verification`: another measure),
                 or whose text cannot be read. By default texts are not compared, and the groups are what the documents
                 say.
+            contained:
+                Also return, in ``contained`` of each group, the documents that ``dedupe(contained=...)`` has tagged as
+                contained in its canonical.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -314,7 +318,15 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.flows.grouping.groups import GroupOptions, groups
 
-        options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, preset=preset, verify=verify)
+        options = GroupOptions(
+            sort=sort,
+            min_size=min_size,
+            filter=filter,
+            source=source,
+            preset=preset,
+            verify=verify,
+            contained=contained,
+        )
         return self._stream(groups(self._context, index, options), progress)
 
     def pairs(

@@ -8,20 +8,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.passages.options import PassageOptions, check_overlaps
 from es_simhash.flows.transfer.answers import Gap
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import read_hit
 from es_simhash.index.keys import Key, document_key
-from es_simhash.index.meta import IndexSettings
+from es_simhash.index.meta import IndexSettings, require_text_fields
 from es_simhash.index.passages.found import Overlap, Overlaps
 
 if TYPE_CHECKING:
     from es_simhash.index.passages.compare import Question
 
-__all__ = ["CommonPassages", "Lookup", "NotCompared", "Page", "Unfilled"]
+__all__ = ["CommonPassages", "Lookup", "NotCompared", "Page", "Unfilled", "refuse_without_passages"]
+
+
+def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
+    """
+    Refuse indices of which one has no passages, or does not record its text field, *so* that nothing can be done.
+
+    Raises:
+        MappingError: If one has no passages.
+        InvalidInputError: If one records no text field.
+    """
+    for name, own in each.items():
+        if own.passages is None:
+            raise MappingError(
+                f"index {name!r} has no passages: add them (put_mapping(passages=True), or es-simhash create "
+                "--existing --passages), and backfill it"
+            )
+    require_text_fields({name: own.text_fields for name, own in each.items()}, so)
 
 
 @dataclass(frozen=True, slots=True)
