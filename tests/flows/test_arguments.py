@@ -119,6 +119,7 @@ BESIDE = {
     ("find_near_dups", "fingerprint"): {"text": None},
     ("find_near_dups_many", "fingerprints"): {"texts": None},
     ("stream_near_dups", "fingerprint"): {"text": None},
+    ("stream_near_dups_many", "fingerprints"): {"texts": None},
     ("dedupe", "archive"): {"action": "delete", "dry_run": False},
     **{
         ("dedupe", name): {"action": "delete"}

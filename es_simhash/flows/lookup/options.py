@@ -43,6 +43,8 @@ class Sizes:
             Near fingerprints whose documents are asked for together.
         batch:
             Lookups in one multi-search.
+        batch_in_memory:
+            Lookups in one search where fingerprints are in memory, which has no answer for most of them.
         shared:
             Most lookups in one search.
         shared_terms:
@@ -57,6 +59,7 @@ class Sizes:
     ranked_from: int = 50_000
     fingerprints: int = 1_000
     batch: int = 100
+    batch_in_memory: int = 1_000
     shared: int = 50
     shared_terms: int = 6_000
     shared_passing: int = 12_000
