@@ -23,7 +23,7 @@ _SHOWN = 60
 EXAMPLES = [
     "es-simhash boilerplate mails --out mask.json",
     "es-simhash boilerplate news --source-field agency --min-share 0.05 --out mask.json",
-    "es-simhash backfill mails --prefix bare --boilerplate mask.json --text-field body",
+    "es-simhash boilerplate mails --sample 10000 --min-documents 50 --out mask.json --json | jq .passages[].text",
 ]
 
 
