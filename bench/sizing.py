@@ -165,7 +165,9 @@ class Bench:
             spent["empty"].append(self.empty(index))
             for distance in DISTANCES:
                 taken, found = self.timed(self.simhash.find_near_dups, index, fingerprint=value, max_distance=distance)
-                assert {each.id for each in found} == corpus.truth(value, distance), (value, distance)
+                # What an ingest added is no part of the truth; by chance such a text has a fingerprint that is near.
+                ours = {each.id for each in found if each.id.startswith("d")}
+                assert ours == corpus.truth(value, distance), (value, distance, ours ^ corpus.truth(value, distance))
                 spent.setdefault(str(distance), []).append(taken)
                 plans[str(distance)] = found.plan.name
         for batch in range(self.options.batches):
@@ -285,6 +287,7 @@ class Bench:
         say(row)
         row["grouping"] = self.grouping(index, corpus)
         row["ingest"] = self.ingest(index)
+        say(row)
         self.merge(index)
         self.warm(index, corpus)
         row["merged"] = {"segments": self.segments(index), "bytes": self.bytes(index)} | self.lookups(index, corpus)

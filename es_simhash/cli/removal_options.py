@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from es_simhash.cli import options
-from es_simhash.removal.guards import DEFAULT_MAX_SHARE
+from es_simhash.removal.guards import DEFAULT_MAX_SHARE, SMALLEST_CONTAINED
 
 __all__ = ["removal"]
 
@@ -26,6 +26,13 @@ def removal(command: Callable[..., _T]) -> Callable[..., _T]:
     that is not given.
     """
 
+    @click.option(
+        "--contained",
+        type=click.FloatRange(SMALLEST_CONTAINED, 1),
+        metavar="SHARE",
+        help="Go by containment: a duplicate is a document of which this share, such as 0.95, stands in another one "
+        "that is at least as long, and stays. INDEX needs passages.",
+    )
     @options.filter_option("Remove only documents that match this query.")
     @click.option(
         "--min-similarity",
@@ -51,6 +58,7 @@ def removal(command: Callable[..., _T]) -> Callable[..., _T]:
     @wraps(command)
     def with_removal(
         *,
+        contained: float | None,
         filter_query: Any,
         min_similarity: float | None,
         limit: int | None,
@@ -60,6 +68,7 @@ def removal(command: Callable[..., _T]) -> Callable[..., _T]:
         **rest: Any,
     ) -> _T:
         given = {
+            "contained": contained,
             "filter": filter_query,
             "min_similarity": min_similarity,
             "limit": limit,

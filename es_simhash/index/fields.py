@@ -16,6 +16,7 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import block_terms, to_hex
 
 __all__ = [
+    "CONTAINED_IN",
     "DEFAULT_PREFIX",
     "GROUPED",
     "OWNED",
@@ -82,6 +83,11 @@ class Fields:
         return f"{self.prefix}.passages"
 
     @property
+    def contained_in(self) -> str:
+        """Keyword field of the id of the document that contains this one, where the index has passages."""
+        return f"{self.prefix}.contained_in"
+
+    @property
     def group(self) -> str:
         """Keyword field of the group that a document belongs to."""
         return f"{self.prefix}.group"
@@ -107,8 +113,11 @@ class Fields:
         return f"{self.prefix}.at"
 
 
-OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error")
-"""Names, without the prefix, of what depends on the text alone; the group fields are not among them."""
+CONTAINED_IN = "contained_in"
+"""Name, without the prefix, of the tag of a document that adds nothing to another."""
+
+OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error", CONTAINED_IN)
+"""Names, without the prefix, of what another text makes wrong; the group fields are not among them."""
 
 
 def fingerprint_fields(

@@ -7,20 +7,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.index.documents import read_text, read_values
 from es_simhash.index.keys import Key
-from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
-from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.index.measures.measure import WORD_SHINGLES, Score
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Reason
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.table import Row
-    from es_simhash.index.similarity import Shingles
 
-__all__ = ["Candidate", "Comparer", "Judged", "LeftOut"]
+__all__ = ["Candidate", "Comparer", "Judged", "LeftOut", "PairMeasure"]
 
 LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
 """Why a duplicate is not in a plan."""
@@ -32,12 +31,22 @@ Candidate: TypeAlias = "tuple[Row, Row, int]"
 """A duplicate and its canonical, as they were grouped, and their distance in bits."""
 
 
+class PairMeasure(Protocol):
+    """How much of the first of two texts the second one has, 0 to 1."""
+
+    def prepare(self, texts: Sequence[str]) -> Sequence[Any]:
+        """Return each of *texts* prepared for :meth:`compare`."""
+
+    def compare(self, first: Any, second: Any, *, bound: float) -> Score:
+        """Return the score of two prepared texts; one below *bound* may be returned as 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A document as it is now: what the plan notes of it, and its text, prepared."""
+    """A document as it is now: what the plan notes of it, and its text, prepared; ``None`` for no text."""
 
     planned: PlannedDocument
-    prepared: Shingles | None
+    prepared: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ class Comparer:
             Characters of a value after which it is cut in the plan.
         measure:
             What the similarity is.
+        reason:
+            What a removal by similarity rests on.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -68,7 +79,8 @@ class Comparer:
     bound: float | None
     shown: Sequence[str] = ()
     max_field_chars: int = 10_000
-    measure: TextMeasure = WORD_SHINGLES
+    measure: PairMeasure = WORD_SHINGLES
+    reason: Reason = "similarity"
 
     @property
     def source_fields(self) -> list[str]:
@@ -102,7 +114,7 @@ class Comparer:
         similarity = self.measure.compare(document.prepared, canonical.prepared, bound=self.bound).similarity
         if similarity < self.bound:
             return "not_similar"
-        return PlannedRemoval(document.planned, canonical.planned, distance, similarity)
+        return PlannedRemoval(document.planned, canonical.planned, distance, similarity, self.reason)
 
     def _read(self, row: Row, item: Mapping[str, Any]) -> _Read | LeftOut:
         if "error" in item:

@@ -17,7 +17,7 @@ import json
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -82,18 +82,21 @@ class PlanWriter:
         self._similarities.append(-1.0 if removal.similarity is None else removal.similarity)
         self._distances.append(removal.distance)
 
-    def order(self, limit: int | None = None) -> list[int]:
+    def order(self, limit: int | None = None, among: Sequence[int] | None = None) -> list[int]:
         """
         Return the numbers of the lines, in the order in which they will stand in the plan.
 
         Args:
             limit:
                 Largest number of lines; those with the largest similarity are kept.
+            among:
+                Numbers of the lines that may stand there; ``None`` for all.
         """
         import numpy as np  # noqa: PLC0415 -- readers of plans do without it
 
         distances = np.frombuffer(self._distances, np.int8).astype(np.int16)
-        order: list[int] = np.lexsort((-distances, np.frombuffer(self._similarities, np.float64))).tolist()
+        lines = np.lexsort((-distances, np.frombuffer(self._similarities, np.float64)))
+        order: list[int] = (lines if among is None else lines[np.isin(lines, among)]).tolist()
         return order if limit is None else order[max(0, len(order) - limit) :]
 
     def finish(self, header: PlanHeader, order: list[int]) -> str:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from es_simhash.index.keys import Key
 from es_simhash.removal.guards import Guards
 
 __all__ = ["Archived", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "add_detail", "take"]
 
-Reason = Literal["similarity", "distance"]
+Reason = Literal["similarity", "distance", "contained"]
+REASONS: tuple[str, ...] = get_args(Reason)
 
 
 def take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
@@ -120,9 +121,11 @@ class PlannedRemoval:
         distance:
             Their distance in bits.
         similarity:
-            Similarity of their texts by the measure of the grouping, 0 to 1; ``None`` in a plan by distance alone.
+            Similarity of their texts by the measure of the grouping, 0 to 1; ``None`` in a plan by distance alone. Of a
+            document that another contains: the share of its shingles that stand there.
         reason:
-            What the decision rests on: ``"similarity"`` of the texts, or ``"distance"`` alone.
+            What the decision rests on: ``"similarity"`` of the texts, ``"distance"`` alone, or ``"contained"``: the
+            text stands in that of the other document.
         protected:
             Values of the protected field of the duplicate, as the guard rails count them; ``None`` where no field is
             protected.
@@ -158,8 +161,8 @@ class PlannedRemoval:
             ValueError: If it is not such a line.
         """
         reason = take(plain, "reason", str)
-        if reason not in ("similarity", "distance"):
-            raise ValueError("'reason' is neither 'similarity' nor 'distance'")
+        if reason not in REASONS:
+            raise ValueError(f"'reason' is none of {', '.join(REASONS)}")
         similarity = take(plain, "similarity", float, int, type(None))
         protected = take(plain, "protected", list, type(None))
         document = PlannedDocument.from_dict(plain)
@@ -202,6 +205,11 @@ class PlanHeader:
     count: int = 0
     guards: Guards = field(default_factory=Guards)
     at: str = ""
+
+    @property
+    def is_by_containment(self) -> bool:
+        """Whether its documents go because others contain them; these may be canonicals of groups."""
+        return "contained" in self.grouping
 
     def to_dict(self) -> dict[str, Any]:
         """Return the header as plain JSON values, without format and version."""

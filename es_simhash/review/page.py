@@ -22,7 +22,7 @@ from es_simhash.quality.worddiff import WordDiff
 from es_simhash.review.differences import FieldPair, compare_fields
 from es_simhash.review.excerpts import excerpt
 from es_simhash.review.summary import Band, Summary, band_of
-from es_simhash.review.tables import band_name, facts, percent_similar, tables
+from es_simhash.review.tables import band_name, facts, percent_similar, relation, tables
 from es_simhash.tables.markup import Html, element, join, user_text
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _heading(removal: PlannedRemoval) -> Html:
     return element(
         "h4",
         element("span", percent_similar(removal.similarity), class_="share"),
-        " similar: " if is_compared else ": ",
+        ": " if not is_compared else " contained: " if removal.reason == "contained" else " similar: ",
         user_text(removal.document.id),
         " would go",
         element("span", " from ", user_text(removal.document.index), class_="quiet"),
@@ -223,13 +223,13 @@ def _heading(removal: PlannedRemoval) -> Html:
 
 
 def _stays(removal: PlannedRemoval) -> Html:
-    canonical, bits = removal.canonical, removal.distance
+    canonical = removal.canonical
     return element(
         "p",
         user_text(canonical.id),
         " stays",
         "" if canonical.index == removal.document.index else join(" in ", user_text(canonical.index)),
-        element("span", f" · {bits} bit{'' if bits == 1 else 's'} apart", class_="quiet"),
+        element("span", f" · {relation(removal)}", class_="quiet"),
         class_="stays",
     )
 

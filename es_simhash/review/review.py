@@ -100,19 +100,23 @@ def describe(plan: Plan) -> dict[str, str]:
 
 
 def _describe_grouping(grouping: Mapping[str, Any]) -> str:
-    similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
-    order = grouping.get("canonical")
-    parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
-    by = ""
-    if isinstance(similarity, Mapping):
-        by = f" ({similarity.get('measure')} of {similarity.get('unit')})"
-        similarity = similarity.get("at_least")
-    texts = f"at least {similarity * 100:g} % similar{by}" if isinstance(similarity, (int, float)) else "not compared"
-    parts.append(f"texts {texts}")
-    if order:
+    contained = grouping.get("contained")
+    parts = _describe_rule(grouping) if contained is None else [f"at least {contained * 100:g} % stands in what stays"]
+    if order := grouping.get("canonical"):
         parts.append(f"stays: {', then '.join(map(str, order)) if isinstance(order, list) else order}")
     if (per := grouping.get("per")) is not None:
         parts.append(f"only within one value of {per}")
     if isinstance(within := grouping.get("within"), list):
         parts.append(f"only within {' '.join(map(str, within))}")
     return "; ".join(parts)
+
+
+def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
+    similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
+    parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
+    by = ""
+    if isinstance(similarity, Mapping):
+        by = f" ({similarity.get('measure')} of {similarity.get('unit')})"
+        similarity = similarity.get("at_least")
+    texts = f"at least {similarity * 100:g} % similar{by}" if isinstance(similarity, (int, float)) else "not compared"
+    return [*parts, f"texts {texts}"]

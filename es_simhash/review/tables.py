@@ -5,11 +5,15 @@ The numbers of the review page as tables, with bars that only repeat what the ce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from es_simhash.review.summary import BANDS, MOST_VALUES, Band, Portion, Summary, band_of
 from es_simhash.tables.markup import Child, Html, bar, element, user_text
 
-__all__ = ["band_name", "facts", "percent", "percent_similar", "tables"]
+if TYPE_CHECKING:
+    from es_simhash.removal.records import PlannedRemoval
+
+__all__ = ["band_name", "facts", "percent", "percent_similar", "relation", "tables"]
 
 
 def band_name(band: Band) -> str:
@@ -30,6 +34,15 @@ def percent_similar(similarity: float | None) -> str:
     if band_of(similarity) is None:
         return "not compared"
     return f"{int((similarity or 0.0) * 1000 + 1e-6) / 10:g} %"
+
+
+def relation(removal: PlannedRemoval) -> str:
+    """
+    Return what the document that stays is to the one that goes.
+    """
+    if removal.reason == "contained":
+        return "contains it"
+    return f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
 
 
 def percent(share: float | None) -> str:

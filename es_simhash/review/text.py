@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from es_simhash.quality.worddiff import Change, Segment
 from es_simhash.review.differences import FieldPair, compare_fields
 from es_simhash.review.summary import Portion, Summary
-from es_simhash.review.tables import band_name, percent, percent_similar
+from es_simhash.review.tables import band_name, percent, percent_similar, relation
 
 if TYPE_CHECKING:
     from es_simhash.removal.records import PlannedRemoval
@@ -57,8 +57,7 @@ def removal_lines(removal: PlannedRemoval) -> Iterator[str]:
     goes, stays = removal.document, removal.canonical
     where = f"{goes.index}/{goes.id}"
     kept = stays.id if stays.index == goes.index else f"{stays.index}/{stays.id}"
-    bits = f"{removal.distance} bit{'' if removal.distance == 1 else 's'}"
-    yield f"{percent_similar(removal.similarity)}  {where} would go, {kept} stays ({bits} apart)"
+    yield f"{percent_similar(removal.similarity)}  {where} would go, {kept} stays ({relation(removal)})"
     for pair in compare_fields(removal):
         yield from (f"    {line}" for line in _field_lines(pair))
 

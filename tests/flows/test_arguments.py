@@ -37,6 +37,7 @@ KINDS = {
     "similarity": "similarity",
     "min_similarity": "similarity",
     "min_contained": "similarity",
+    "contained": "similarity",
     "min_run": "count",
     "max_distance": "count",
     "workers": "count",
@@ -120,6 +121,7 @@ BESIDE = {
     ("find_near_dups", "fingerprint"): {"text": None},
     ("find_near_dups_many", "fingerprints"): {"texts": None},
     ("stream_near_dups", "fingerprint"): {"text": None},
+    ("stream_near_dups_many", "fingerprints"): {"texts": None},
     ("dedupe", "archive"): {"action": "delete", "dry_run": False},
     **{
         ("dedupe", name): {"action": "delete"}

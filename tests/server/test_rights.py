@@ -50,6 +50,8 @@ USES = {
     "pairs": ("shared", "pairs INDEX"),
     "dedupe": ("shared", "dedupe INDEX"),
     "dedupe --yes": ("grouped", "dedupe INDEX --yes"),
+    "dedupe --contained": ("passages", "dedupe INDEX --contained 0.95"),
+    "dedupe --contained --yes": ("passages", "dedupe INDEX --contained 0.95 --yes"),
     "dedupe --plan": ("shared", "dedupe INDEX --plan PLAN --max-share 1"),
     "dedupe --apply": ("planned", "dedupe --apply PLAN --archive ARCHIVE"),
     "dedupe --action delete": ("shared", "dedupe INDEX --action delete"),

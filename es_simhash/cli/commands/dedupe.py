@@ -26,6 +26,7 @@ from es_simhash.flows.removal.deduped import AGAIN, Deduped
 from es_simhash.removal.plan_file import read_plan
 
 _DONE = {"tag": "tagged", "delete": "deleted"}
+_TAG_REMOVED = ("untagged", "would untag")
 _LEFT_OUT = {
     "not_similar": "with a text that is not similar enough",
     "unreadable": "with a text that could not be read",
@@ -33,6 +34,7 @@ _LEFT_OUT = {
     "stale": "with a fingerprint that is not that of the present text",
     "filtered": "left out by the filter",
     "limit": "beyond the limit",
+    "common": "with passages that very many documents have, so that it was not compared with all of these",
 }
 
 EXAMPLES = [
@@ -41,6 +43,7 @@ EXAMPLES = [
     "es-simhash dedupe --apply removal.jsonl --archive removed.jsonl.gz",
     "es-simhash dedupe news --action delete --yes --archive removed.jsonl.gz",
     "es-simhash dedupe news --preset near --yes",
+    "es-simhash dedupe mails --contained 0.95 --plan removal.jsonl",
 ]
 
 
@@ -84,6 +87,9 @@ def command(
     INDEX is left out, because the plan names it. A document is deleted only after it was archived, and only if it and
     its canonical, which stays, have not changed since their texts were compared. es-simhash restore undoes it. A
     command that was killed goes on when it is given again.
+
+    With --contained the documents that add nothing take the place of near-duplicates: most of their text stands in a
+    longer document, which stays. Tags of such documents that are right no longer are removed.
     """
     asked = {name: value for name, value in {**removal, **grouping}.items() if value is not None and value != ()}
     if apply is not None:
@@ -101,15 +107,17 @@ def command(
         raise click.UsageError("--action delete --yes needs --archive FILE, where deleted documents are kept")
     if archive is not None and not (action == "delete" and yes):
         raise click.UsageError("--archive needs --apply FILE, or --action delete --yes")
-    if action == "tag" and (given := [name for name, value in removal.items() if value is not None and value != ()]):
+    if action == "tag" and (given := [name for name in asked if name in removal and name != "contained"]):
         raise click.UsageError(f"--{given[0].replace('_', '-')} needs --plan FILE or --action delete")
     with connect(target, index) as connection:
         records = connection.simhash.dedupe(index, action=action, dry_run=not yes, archive=archive, **asked)
         counts = _Counts()
         with closing(records), say_if_stopped(lambda: _done(counts, action, yes=yes)):
-            _show(records, counts, as_json=as_json)
+            _show(records, counts, relation=_relation(by_containment="contained" in asked), as_json=as_json)
     if not as_json:
-        hint = "" if yes or not counts.total else _hint(index, action)
+        hint = (
+            "" if yes or not (counts.total or counts.untagged) else _hint(index, action, contained=removal["contained"])
+        )
         print_line(_done(counts, action, yes=yes) + hint)
     return counts.exit_code
 
@@ -119,6 +127,7 @@ class _Counts:
     """How many lines were shown, and how many of them were not carried out, by kind."""
 
     total: int = 0
+    untagged: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -131,13 +140,15 @@ class _Counts:
 
 
 def _done(counts: _Counts, action: Action, *, yes: bool) -> str:
+    tags = f", {count(counts.untagged, 'tag')} {'removed' if yes else 'to remove'}" if counts.untagged else ""
     if yes:
-        return f"{count(counts.done, 'document')} {_DONE[action]}"
-    return f"{count(counts.total, 'duplicate')} found, nothing changed"
+        return f"{count(counts.done, 'document')} {_DONE[action]}{tags}"
+    return f"{count(counts.total, 'duplicate')} found{tags}, nothing changed"
 
 
-def _hint(index: str, action: Action) -> str:
-    return "; pass --yes to do it" if action == "tag" else f"; next: es-simhash dedupe {index} --plan FILE"
+def _hint(index: str, action: Action, *, contained: float | None) -> str:
+    given = "" if contained is None else f" --contained {contained:g}"
+    return "; pass --yes to do it" if action == "tag" else f"; next: es-simhash dedupe {index}{given} --plan FILE"
 
 
 def _plan(index: str, path: str, asked: dict[str, Any], target: Target, *, as_json: bool) -> int:
@@ -154,7 +165,8 @@ def _plan(index: str, path: str, asked: dict[str, Any], target: Target, *, as_js
 
 
 def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
-    names = sorted(read_plan(path).header.index_uuids)
+    header = read_plan(path).header
+    names = sorted(header.index_uuids)
     counts = _Counts()
 
     def done() -> str:
@@ -165,22 +177,29 @@ def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
         closing(connection.simhash.apply_removal(path, archive=archive)) as records,
         say_if_stopped(done),
     ):
-        _show(records, counts, as_json=as_json)
+        _show(records, counts, relation=_relation(by_containment=header.is_by_containment), as_json=as_json)
     if not as_json:
         print_line(done())
     return counts.exit_code
 
 
-def _show(records: Iterable[Deduped], counts: _Counts, *, as_json: bool) -> None:
+def _relation(*, by_containment: bool) -> str:
+    """Return what a document is to the one that stays."""
+    return "contained in" if by_containment else "duplicate of"
+
+
+def _show(records: Iterable[Deduped], counts: _Counts, *, relation: str, as_json: bool) -> None:
     """Print and count each record."""
     kinds = counts.kinds
     with Lines() as lines:
         for each in records:
-            counts.total += 1
+            is_removed_tag = each.action in _TAG_REMOVED
+            counts.untagged += is_removed_tag
+            counts.total += not is_removed_tag
             if as_json:
                 print_json(each.to_dict())
             else:
-                lines.print(*_line(each))
+                lines.print(*_line(each, relation))
             if each.kind is not None:
                 kinds[each.kind] += 1
                 if kinds.total() <= SHOWN_FAILURES:
@@ -202,7 +221,14 @@ def _advice(kinds: Iterable[str]) -> str:
     return ", and ".join(parts)
 
 
-def _line(each: Deduped) -> list[str | Value]:
+def _line(each: Deduped, relation: str) -> list[str | Value]:
+    if each.action in _TAG_REMOVED:
+        return [
+            f"{each.action}  ",
+            Value("id", each.id),
+            "  no longer contained in ",
+            Value("canonical", each.canonical),
+        ]
     similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"
     end = f", distance {each.distance}{similarity}"
-    return [f"{each.action}  ", Value("id", each.id), "  duplicate of ", Value("canonical", each.canonical), end]
+    return [f"{each.action}  ", Value("id", each.id), f"  {relation} ", Value("canonical", each.canonical), end]

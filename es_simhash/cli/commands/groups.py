@@ -39,6 +39,7 @@ EXAMPLES = [
 )
 @click.option("--min-size", type=click.IntRange(2), metavar="N", default=2, help="Only groups of N documents or more.")
 @options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
+@click.option("--contained", is_flag=True, help="Show the documents too that are tagged as contained in a canonical.")
 @options.source
 @verification
 @options.target
@@ -53,6 +54,7 @@ def command(
     verify: Verified | None,
     target: Target,
     *,
+    contained: bool,
     as_json: bool,
 ) -> None:
     """
@@ -60,7 +62,8 @@ def command(
 
     The first document of a group is its canonical. The number before each other document is its distance from the
     canonical. With --preset or --verify the present texts are compared, and documents whose text is not similar to that
-    of their canonical are left out. With --json each group is one line.
+    of their canonical are left out. With --contained documents follow of which es-simhash dedupe --contained found that
+    they stand in the canonical. With --json each group is one line.
     """
     given: dict[str, Any] = {
         "sort": sort,
@@ -69,6 +72,7 @@ def command(
         "source": parse_fields(source),
         "preset": preset,
         "verify": verify,
+        "contained": contained,
     }
     found = False
     with (
@@ -91,6 +95,8 @@ def _show(group: Group, lines: Lines) -> None:
     for each in group.members[1:]:
         similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
         lines.print(f"  {each.distance:>2}{similarity}  ", Value("id", each.id), *_source(each))
+    for key in group.contained or ():
+        lines.print("  contained  ", Value("id", key.id))
 
 
 def _source(document: NearDup) -> list[str | Value]:

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -155,76 +157,133 @@ def command(
         raise click.UsageError("--plans needs --console: without it the output is one search")
     if lines and (console or form is not None):
         raise click.UsageError("--lines prints searches as JSON: leave out --console and the other forms")
-    distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
+    wanted = _Wanted(
+        index=index,
+        target=target,
+        form=form,
+        max_distance=DEFAULT_MAX_DISTANCE if max_distance is None else max_distance,
+        size=size,
+        filter_query=filter_query,
+        exclude_ids=exclude_ids,
+        documents=documents,
+        plans=plans,
+        scripts=scripts,
+        console=console,
+        one_per_group=one_per_group,
+        as_json=as_json,
+    )
     if group_of is not None:
         group = _group_of(target, index, group_of)
-    if form in ("kql", "lucene") and (group is not None or only is not None):
+    if group is not None or only is not None:
         print_text(query_bar_text(form, group=group, only=only, prefix=target.prefix))
-        return
-    arguments: dict[str, Any] = {
-        "max_distance": distance,
-        "filter": filter_query,
-        "exclude_ids": exclude_ids,
-        "prefix": target.prefix,
-        "size": size or _PAGE,
-    }
-    if lines:
-        limits = Limits(scripts=scripts)
-        plan = explain_plan(distance, stats=IndexStats(documents=documents), limits=limits)[0].plan
-        _answer_lines(target.scheme, {**arguments, "plan": plan})
-        return
-    if document_id is not None and form is None and distance <= LOOKUP_BY_ID_DISTANCE and plans == 1:
-        what = f"document {to_json(document_id)}, max_distance {distance}, terms lookup"
-        body = build_query_of(document_id, index=index, **arguments)
-        _print_search(what, body, index, console=console, as_json=as_json)
-        return
-    if document_id is not None:
-        with connect(target, index) as connection:
-            fingerprint = connection.simhash.get_fingerprint(index, document_id)
-    elif fingerprint is None:
-        fingerprint = _fingerprint(read_text_argument(text, file), target.scheme)
-    shared: dict[str, Any] = {"max_distance": distance, "documents": documents, "prefix": target.prefix}
-    if form == "esql":
-        more = {"exclude_ids": exclude_ids, "one_per_group": one_per_group, "size": size, "filter_query": filter_query}
-        print_text(esql_text(index, fingerprint, console=console, **more, **shared))
-    elif form in ("kql", "lucene"):
-        print_text(query_bar_text(form, group=None, only=None, fingerprint=fingerprint, **shared))
-    elif form is not None and not console:
-        print_text(script_text(form, fingerprint, prefix=target.prefix))
+    elif lines:
+        _answer_lines(wanted)
+    elif document_id is not None and wanted.allows_terms_lookup:
+        _print_terms_lookup(wanted, document_id)
     else:
-        estimates = explain_plan(distance, stats=IndexStats(documents=documents), limits=Limits(scripts=scripts))
-        for each in estimates[:plans]:
-            what, body = _search(each, fingerprint, form, arguments)
-            _print_search(what, body, index, console=console, as_json=as_json)
+        if document_id is not None:
+            with connect(target, index) as connection:
+                fingerprint = connection.simhash.get_fingerprint(index, document_id)
+        elif fingerprint is None:
+            fingerprint = _fingerprint(read_text_argument(text, file), target.scheme)
+        _print_lookup(wanted, fingerprint)
 
 
-def _answer_lines(scheme: Scheme | str | None, arguments: dict[str, Any]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is to be printed, whatever the search is about; the attributes are the options of the command."""
+
+    index: str
+    target: Target
+    form: Any
+    max_distance: int
+    size: int | None
+    filter_query: Any
+    exclude_ids: tuple[str, ...]
+    documents: int
+    plans: int
+    scripts: bool
+    console: bool
+    one_per_group: bool
+    as_json: bool
+
+    @property
+    def search_arguments(self) -> dict[str, Any]:
+        """The arguments of ``build_query`` and ``build_query_of`` that are always the same."""
+        return {
+            "max_distance": self.max_distance,
+            "filter": self.filter_query,
+            "exclude_ids": self.exclude_ids,
+            "prefix": self.target.prefix,
+            "size": self.size or _PAGE,
+        }
+
+    @property
+    def allows_terms_lookup(self) -> bool:
+        """Whether the server itself can read the fingerprint of a document within the search."""
+        return self.form is None and self.max_distance <= LOOKUP_BY_ID_DISTANCE and self.plans == 1
+
+    def estimates(self) -> Sequence[PlanEstimate]:
+        """Return the lookup plans, the cheapest first."""
+        stats, limits = IndexStats(documents=self.documents), Limits(scripts=self.scripts)
+        return explain_plan(self.max_distance, stats=stats, limits=limits)[: self.plans]
+
+
+def _answer_lines(wanted: _Wanted) -> None:
     """Print the search for each line of stdin, and let go of what is printed before the next line is waited for."""
+    arguments, plan = wanted.search_arguments, wanted.estimates()[0].plan
     for each in read_lines():
         if each is None:
             sys.stdout.flush()
             continue
-        found = compute_fingerprint(each[1], scheme=scheme or DEFAULT_SCHEME)
-        print_json(None if found is None else build_query(found, **arguments))
+        found = compute_fingerprint(each[1], scheme=wanted.target.scheme or DEFAULT_SCHEME)
+        print_json(None if found is None else build_query(found, plan=plan, **arguments))
 
 
-def _search(
-    estimate: PlanEstimate, fingerprint: int, form: str | None, arguments: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """Return what the search of a plan looks for, and the search; with a field of distances where *form* is one."""
-    body = build_query(fingerprint, plan=estimate.plan, **arguments)
-    if form is not None:
-        body = with_distances(body, field_kind(form), fingerprint, prefix=arguments["prefix"])
-    distance = arguments["max_distance"]
-    return f"fingerprint {to_hex(fingerprint)}, max_distance {distance}, {_describe(estimate)}", body
+def _print_terms_lookup(wanted: _Wanted, document_id: str) -> None:
+    what = f"document {to_json(document_id)}, max_distance {wanted.max_distance}, terms lookup"
+    _print_search(wanted, what, build_query_of(document_id, index=wanted.index, **wanted.search_arguments))
 
 
-def _print_search(what: str, body: Any, index: str, *, console: bool, as_json: bool) -> None:
-    if console:
-        print_text(f"# {what}\nGET {visible(index)}/_search\n{to_json(body, indent=2)}")
+def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
+    """Print the search for *fingerprint* in the form that is wanted."""
+    form, prefix = wanted.form, wanted.target.prefix
+    shared: dict[str, Any] = {
+        "max_distance": wanted.max_distance,
+        "documents": wanted.documents,
+        "prefix": prefix,
+    }
+    if form == "esql":
+        text = esql_text(
+            wanted.index,
+            fingerprint,
+            console=wanted.console,
+            exclude_ids=wanted.exclude_ids,
+            one_per_group=wanted.one_per_group,
+            size=wanted.size,
+            filter_query=wanted.filter_query,
+            **shared,
+        )
+        print_text(text)
+    elif form in ("kql", "lucene"):
+        print_text(query_bar_text(form, group=None, only=None, fingerprint=fingerprint, **shared))
+    elif form is not None and not wanted.console:
+        print_text(script_text(form, fingerprint, prefix=prefix))
+    else:
+        for each in wanted.estimates():
+            body = build_query(fingerprint, plan=each.plan, **wanted.search_arguments)
+            if form is not None:
+                body = with_distances(body, field_kind(form), fingerprint, prefix=prefix)
+            what = f"fingerprint {to_hex(fingerprint)}, max_distance {wanted.max_distance}, {_describe(each)}"
+            _print_search(wanted, what, body)
+
+
+def _print_search(wanted: _Wanted, what: str, body: Any) -> None:
+    if wanted.console:
+        print_text(f"# {what}\nGET {visible(wanted.index)}/_search\n{to_json(body, indent=2)}")
     else:
         note(what)
-        print_json(body, indent=None if as_json else 2)
+        print_json(body, indent=None if wanted.as_json else 2)
 
 
 def _group_of(target: Target, index: str, id_: str) -> str:

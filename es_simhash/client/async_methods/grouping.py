@@ -21,9 +21,9 @@ from es_simhash.index.meta import text_fields_of
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.groups import Group
     from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
-    from es_simhash.flows.grouping.ingest_lookups import Lookups
     from es_simhash.flows.grouping.pairs import Pair
     from es_simhash.flows.grouping.reconcile import Reconciled
+    from es_simhash.flows.resident.request import Lookups
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
     from es_simhash.index.grouping.order import Canonical
@@ -183,7 +183,7 @@ class AsyncGroupingMethods(AsyncBase):
                 ``lookups="memory"``.
         """
         from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
-        from es_simhash.flows.grouping.ingest_lookups import LookupRequest
+        from es_simhash.flows.resident.request import LookupRequest
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
@@ -282,6 +282,7 @@ class AsyncGroupingMethods(AsyncBase):
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
+        contained: bool = False,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Group, None]:
         """
@@ -306,6 +307,9 @@ class AsyncGroupingMethods(AsyncBase):
                 is smaller than this (``True``: that of the preset, else .8; a :class:`Verification`: another measure),
                 or whose text cannot be read. By default texts are not compared, and the groups are what the documents
                 say.
+            contained:
+                Also return, in ``contained`` of each group, the documents that ``dedupe(contained=...)`` has tagged as
+                contained in its canonical.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -315,7 +319,15 @@ class AsyncGroupingMethods(AsyncBase):
         """
         from es_simhash.flows.grouping.groups import GroupOptions, groups
 
-        options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, preset=preset, verify=verify)
+        options = GroupOptions(
+            sort=sort,
+            min_size=min_size,
+            filter=filter,
+            source=source,
+            preset=preset,
+            verify=verify,
+            contained=contained,
+        )
         return self._stream(groups(self._context, index, options), progress)
 
     def pairs(

@@ -44,6 +44,7 @@ class AsyncRemovalMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        contained: float | None = None,
         filter: Filter = None,
         min_similarity: float | None = None,
         limit: int | None = None,
@@ -74,6 +75,11 @@ class AsyncRemovalMethods(AsyncBase):
                 those of the present texts.
             max_distance, rule, canonical, per, within:
                 As for :meth:`ingest`; they need not be those that are recorded.
+            contained:
+                Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
+                .95, stands in another document, at least as long, that stays. The index needs passages. See
+                docs/removal.md. Goes with canonical, per and within, which keep their meaning, and without preset,
+                verify, max_distance, rule and min_similarity.
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
@@ -102,6 +108,7 @@ class AsyncRemovalMethods(AsyncBase):
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
             grouping=request,
+            contained=contained,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -136,7 +143,7 @@ class AsyncRemovalMethods(AsyncBase):
         """
         from es_simhash.flows.removal.apply import apply_removal
 
-        return self._stream(apply_removal(path, archive), progress)
+        return self._stream(apply_removal(path, archive, context=self._context), progress)
 
     def dedupe(
         self,
@@ -152,6 +159,7 @@ class AsyncRemovalMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        contained: float | None = None,
         filter: Filter = None,
         min_similarity: float | None = None,
         limit: int | None = None,
@@ -163,21 +171,25 @@ class AsyncRemovalMethods(AsyncBase):
         """
         Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
 
-        The canonical of each group stays. Deleting is :meth:`plan_removal` and :meth:`apply_removal` in one: the plan
-        is a file beside the archive, and is deleted when all is done. A run that was ended or killed goes on when it is
-        given the same archive; then its plan is applied, whatever the other arguments are now.
+        The canonical of each group stays, or the document that contains others. Deleting is :meth:`plan_removal` and
+        :meth:`apply_removal` in one: the plan is a file beside the archive, and is deleted when all is done. A run that
+        was ended or killed goes on when it is given the same archive; then its plan is applied, whatever the other
+        arguments are now.
 
         Args:
             index:
                 Name, list of names, alias or data stream.
             action:
-                ``"tag"``, as :meth:`reconcile`, or ``"delete"``.
+                ``"tag"``, as :meth:`reconcile`, or ``"delete"``. With *contained*, a tag is the field
+                ``simhash.contained_in``, and tags that are right no longer are removed.
             dry_run:
                 Change nothing, and yield what would be done; the guard rails are left out.
             archive:
                 File that keeps the documents; needed to delete, and of no use else.
             preset, verify, max_distance, rule, canonical, per, within:
                 As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
+            contained:
+                As for :meth:`plan_removal`: tag or delete the documents that add nothing to another one.
             filter, min_similarity, limit, max_share, protect, show:
                 For ``"delete"``, as for :meth:`plan_removal`.
             progress:
@@ -189,14 +201,19 @@ class AsyncRemovalMethods(AsyncBase):
         """
         from es_simhash.flows.removal.dedupe import check_action, delete_duplicates, show_duplicates, tag_duplicates
         from es_simhash.flows.removal.plan import PlanOptions
+        from es_simhash.flows.removal.tags import tag_contained
         from es_simhash.index.grouping.rule import GroupingRequest
 
         check_action(action, archive, dry_run=dry_run)
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
+        if action == "tag" and contained is not None:
+            tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
+            return self._stream(tag_contained(self._context, index, tags, dry_run=dry_run), progress)
         if action == "tag":
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
         options = PlanOptions(
             grouping=request,
+            contained=contained,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,

@@ -22,7 +22,7 @@ from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.hashing import from_hex
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
-from es_simhash.index.keys import Key
+from es_simhash.index.keys import Key, document_key
 from es_simhash.index.measures.verification import Verified
 from es_simhash.index.meta import require_text_fields
 from es_simhash.index.presets import Preset
@@ -51,14 +51,21 @@ class Group(Tabular):
             Id of the canonical.
         members:
             All documents of the group, the canonical first, then by distance, index and id.
+        contained:
+            The documents that are tagged as contained in the canonical, by index and id; ``None`` where nobody asked
+            for them.
     """
 
     id: str
     members: tuple[NearDup, ...]
+    contained: tuple[Key, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain JSON values."""
-        return {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
+        plain = {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
+        if self.contained is None:
+            return plain
+        return plain | {"contained": [{"id": each.id, "index": each.index} for each in self.contained]}
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each member; the fingerprint is 16 hex digits."""
@@ -91,6 +98,8 @@ class GroupOptions:
         verify:
             Smallest similarity of a member's present text to that of its canonical; ``True`` for that of the preset,
             else .8; a :class:`Verification` for another measure.
+        contained:
+            Whether the documents that are tagged as contained in each canonical are returned too.
 
     Raises:
         TypeError: If one has the wrong type.
@@ -103,6 +112,7 @@ class GroupOptions:
     source: bool | Sequence[str] = False
     preset: str | Preset | None = None
     verify: Verified | None = None
+    contained: bool = False
 
     def __post_init__(self) -> None:
         check_choice("sort", self.sort, ("id", "size"))
@@ -214,11 +224,25 @@ class _Reader:
         groups = [Group(name, tuple(sorted(members, key=_order(name)))) for name, members in found.items() if members]
         if self._limits.similarity is not None:
             groups = yield from self._compare(groups, self._limits.similarity)
+        contained = (yield from self._read_contained(names)) if self._options.contained else {}
         for group in groups:
             canonical, *others = group.members
             kept = (canonical, *(each for each in others if each.distance <= self._limits.max_distance))
             if len(kept) >= self._options.min_size:
-                yield Emit(Group(group.id, kept))
+                yield Emit(Group(group.id, kept, contained.get(group.id, ()) if self._options.contained else None))
+
+    def _read_contained(self, names: list[str]) -> Flow[dict[str, tuple[Key, ...]]]:
+        """Return the documents that are tagged as contained in those whose ids are *names*."""
+        field = self._fields.contained_in
+        found: dict[str, list[Key]] = {}
+
+        def note(hits: Hits) -> None:
+            for hit in hits:
+                found.setdefault(hit["fields"][field][0], []).append(document_key(hit))
+
+        body = {"query": {"terms": {field: names}}, "docvalue_fields": [field], "_source": False}
+        check_whole((yield from read_each(self._index, body, note, page=PAGE)))
+        return {name: tuple(sorted(keys, key=lambda key: key[:2])) for name, keys in found.items()}
 
     def _read(self, names: list[str]) -> Flow[dict[str, list[NearDup]]]:
         fields = self._fields

@@ -131,6 +131,7 @@ def read_texts(
 
     store = TextStore(measure)
     numbers = np.full(len(table), -1, np.int64)
+    lengths = np.zeros(len(table), np.int64)
     versions = np.full((len(table), 2), -1, np.int64)
     for begin in range(0, len(places), FETCH):
         rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
@@ -139,16 +140,22 @@ def read_texts(
             keys = [row.key for row in part.values()]
             found = yield from fetch_texts(index, keys, fields, versions=True)
             found.check_read()
-            yield Compute(_add, (store, numbers, part, found))
+            yield Compute(_add, (store, numbers, lengths, part, found))
             for place, row in part.items():
                 versions[place] = found.versions.get(row.key, (-1, -1))
         yield Tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
-    return Texts(store, numbers, unread, versions)
+    return Texts(store, numbers, unread, versions, lengths)
 
 
-def _add(store: TextStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
+def _add(
+    store: TextStore,
+    numbers: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    rows: Mapping[int, Row],
+    found: FoundTexts,
+) -> None:
     for place, row in rows.items():
         text = found.texts.get(row.key)
         if text is not None:
-            numbers[place] = store.add(text)
+            numbers[place], lengths[place] = store.add(text), len(text)

@@ -14,7 +14,7 @@ from es_simhash.flows.context import Context, Index, check_index, index_key
 from es_simhash.flows.lookup.fetch import meant_hits
 from es_simhash.flows.lookup.find_of import check_id
 from es_simhash.flows.passages.candidates import read_candidates
-from es_simhash.flows.passages.lookup import Lookup, Page, Unfilled
+from es_simhash.flows.passages.lookup import Lookup, Page, Unfilled, refuse_without_passages
 from es_simhash.flows.passages.options import PassageOptions
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.resolve import read_settings_by_index
@@ -23,7 +23,7 @@ from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import read_hit, search_texts
 from es_simhash.index.keys import document_key
-from es_simhash.index.meta import IndexSettings, require_text_fields
+from es_simhash.index.meta import IndexSettings
 from es_simhash.index.passages.found import Overlaps
 from es_simhash.index.passages.query import without_passages_query
 
@@ -38,7 +38,8 @@ def find(context: Context, index: Index, text: str, options: PassageOptions) -> 
     """
     Return the documents of *index* that share passages with *text*.
 
-    Cost: one search that brings the texts of up to 100 candidates, and more pages where there are more.
+    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages where there
+    are more.
     """
     _check_text(text)
     return (yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text)))
@@ -105,13 +106,7 @@ def _look_up(context: Context, index: Index, options: PassageOptions, work: Call
                 f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
                 "on the cluster that holds the index, as a user who may read mappings"
             )
-        for name, own in each.items():
-            if own.passages is None:
-                raise MappingError(
-                    f"index {name!r} has no passages: add them (put_mapping(passages=True), or es-simhash create "
-                    "--existing --passages), and backfill it"
-                )
-        require_text_fields({name: own.text_fields for name, own in each.items()}, "passages cannot be compared")
+        refuse_without_passages(each, "passages cannot be compared")
         lookup = Lookup(context, index, settings, each, options)
         yield from _check_filled(lookup)
         return (yield from work(lookup))

@@ -35,11 +35,13 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import check_input, check_output
+from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
+from es_simhash.flows.removal.regroup import regroup_without
 from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
@@ -57,9 +59,14 @@ __all__ = ["apply_removal"]
 Items = Mapping[Key, Mapping[str, Any]]
 
 
-def apply_removal(path: FilePath, archive: FilePath, *, sizes: RemovalSizes = SIZES) -> Flow[Counter[str]]:
+def apply_removal(
+    path: FilePath, archive: FilePath, *, context: Context | None = None, sizes: RemovalSizes = SIZES
+) -> Flow[Counter[str]]:
     """
     Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
+
+    Where documents go because others contain them, canonicals may be among them: then, with a *context*, the groups of
+    the indices are made right at the end.
 
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 
@@ -91,6 +98,8 @@ def apply_removal(path: FilePath, archive: FilePath, *, sizes: RemovalSizes = SI
             yield Tell(Progress(done, len(plan), "removing documents"))
     if standing:
         yield from refresh(standing)
+    if standing and context is not None and plan.header.is_by_containment:
+        yield from regroup_without(replace(context, prefix=plan.header.prefix), standing)
     return kinds
 
 

@@ -135,7 +135,7 @@ def delete_duplicates(context: Context, index: Index, options: PlanOptions, arch
         return
     else:
         yield from plan_removal(context, index, path, options)
-    kinds = yield from apply_removal(path, archive)
+    kinds = yield from apply_removal(path, archive, context=context)
     if not kinds.keys() & AGAIN:
         yield Compute(path.unlink)
 

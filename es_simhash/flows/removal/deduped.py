@@ -13,7 +13,9 @@ from es_simhash.removal.records import PlannedRemoval, add_detail
 
 __all__ = ["AGAIN", "Deduped", "DedupedAction", "DedupedKind", "RemovalPlan"]
 
-DedupedAction: TypeAlias = Literal["deleted", "tagged", "would delete", "would tag", "kept", "restored"]
+DedupedAction: TypeAlias = Literal[
+    "deleted", "tagged", "untagged", "would delete", "would tag", "would untag", "kept", "restored"
+]
 DedupedKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
 
 AGAIN: frozenset[DedupedKind] = frozenset({"refused", "unreadable", "conflict"})
@@ -43,21 +45,23 @@ class Deduped:
         index:
             Name of the index that holds it, or held it.
         canonical:
-            Id of the document that stays.
+            Id of the document that stays, or that contains this one.
         canonical_index:
-            Name of the index that holds that.
+            Name of the index that holds that; empty for a tag that is removed.
         distance:
-            Their distance in bits.
+            Their distance in bits; ``None`` for a tag that is removed.
         action:
-            ``"deleted"`` or ``"tagged"``; in a dry run ``"would delete"`` or ``"would tag"``. ``"kept"`` where the plan
-            no longer fits or the server refused. ``"restored"`` where it was deleted and came back, because its
+            ``"deleted"`` or ``"tagged"``; ``"untagged"`` where the document was tagged as contained in another, and is
+            so no longer. In a dry run ``"would delete"``, ``"would tag"`` or ``"would untag"``. ``"kept"`` where the
+            plan no longer fits or the server refused. ``"restored"`` where it was deleted and came back, because its
             canonical was deleted or changed at the same moment.
         kind:
             Why it was kept or restored, as a word; else ``None``.
         detail:
             What more is known, such as the server's own words.
         similarity:
-            Similarity of the two texts, where they were compared.
+            Similarity of the two texts, where they were compared; of a document that another contains, the share of
+            its shingles that stand there.
         routing:
             Its routing value, where it has one.
     """
@@ -66,7 +70,7 @@ class Deduped:
     index: str
     canonical: str
     canonical_index: str
-    distance: int
+    distance: int | None
     action: DedupedAction
     kind: DedupedKind | None = None
     detail: str = ""
@@ -133,12 +137,13 @@ class RemovalPlan:
         documents:
             Number of documents of the indices.
         duplicates:
-            Number of duplicates that the grouping has.
+            Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
         left_out:
-            How many of them are not in the plan, by kind: ``"not_similar"``: the present texts are below the
-            similarity; ``"unreadable"``: a text could not be read; ``"changed"``: a document was changed or deleted
-            meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the present text;
-            ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit.
+            How many documents are not in the plan, by kind: ``"not_similar"``: the present texts are below the
+            similarity, or share no long runs; ``"unreadable"``: a text could not be read; ``"changed"``: a document was
+            changed or deleted meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the
+            present text; ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit;
+            ``"common"``: it shares passages with very many documents, and was not compared with all of them.
     """
 
     path: str

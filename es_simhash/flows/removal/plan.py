@@ -18,8 +18,10 @@ from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
+from es_simhash.flows.removal.contained import Found, find_contained
 from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import check_protected, count_shares, read_uuids
+from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.pages import Hits, read_each
@@ -32,11 +34,17 @@ from es_simhash.index.keys import Key, document_key
 from es_simhash.index.meta import require_text_fields
 from es_simhash.index.query import check_filter
 from es_simhash.index.similarity import DEFAULT_SIMILARITY, check_bound
-from es_simhash.removal.compare import Candidate, Comparer
+from es_simhash.removal.compare import Candidate, Comparer, Judged, PairMeasure
 from es_simhash.removal.files import FilePath
-from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
+from es_simhash.removal.guards import (
+    DEFAULT_MAX_SHARE,
+    Guards,
+    check_contained,
+    check_max_share,
+    refuse_excess,
+)
 from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import PlanHeader, PlannedRemoval
+from es_simhash.removal.records import PlanHeader, PlannedRemoval, Reason
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Groups
@@ -59,6 +67,7 @@ class PlanOptions:
     """
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
+    contained: float | None = None
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     min_similarity: float | None = None
     limit: int | None = None
@@ -70,6 +79,8 @@ class PlanOptions:
     def __post_init__(self) -> None:
         check_filter(self.filter)
         check_max_share(self.max_share)
+        if self.contained is not None:
+            self._check_contained(self.contained)
         if self.min_similarity is not None:
             check_bound(self.min_similarity, name="min_similarity")
             if self.grouping.verify is False:
@@ -82,8 +93,23 @@ class PlanOptions:
         shown = check_items("show", self.show, of="names of fields")
         object.__setattr__(self, "show", tuple(check_field("show", each) for each in shown))
 
+    def _check_contained(self, contained: float) -> None:
+        object.__setattr__(self, "contained", check_contained(contained))
+        asked = self.grouping
+        others = {
+            "preset": asked.preset,
+            "verify": asked.verify,
+            "max_distance": asked.max_distance,
+            "rule": asked.rule,
+            "min_similarity": self.min_similarity,
+        }
+        if given := [name for name, value in others.items() if value is not None]:
+            raise InvalidInputError(f"contained is the only bound of its plan: leave {given[0]} out, or contained")
+
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
+        if self.contained is not None:
+            return self.contained
         if self.grouping.verify is False:
             return None
         similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
@@ -91,12 +117,14 @@ class PlanOptions:
 
 
 @reads_primaries
-def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOptions) -> Flow[RemovalPlan]:
+def plan_removal(
+    context: Context, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
+) -> Flow[RemovalPlan]:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
 
-    Cost: what a dry run of reconcile costs, and for every 500 duplicates a multi-get; with a filter or a protected
-    field also a search.
+    Cost: what a dry run of reconcile costs, or, for documents that others contain, what ``find_contained`` says; for
+    every 500 duplicates a multi-get, and with a filter or a protected field also a search.
 
     Raises:
         GuardRailError: If a larger share would be removed than is allowed; then there is no file.
@@ -113,22 +141,35 @@ def plan_removal(context: Context, index: Index, path: FilePath, options: PlanOp
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = yield from read_uuids(names)
-    _, groups = yield from read_groups(context, index, resolved, grouping)
     with (yield Compute(PlanWriter, (path,))) as writer:
         planning = _Planning(names, options, comparer, writer)
-        yield from planning.add_all(groups)
-        order = yield Compute(writer.order, (options.limit,))
+        if options.contained is None:
+            _, groups = yield from read_groups(context, index, resolved, grouping)
+            found = yield from planning.add_all(groups)
+        else:
+            found = yield from find_contained(
+                context, index, resolved, grouping, options.contained, planning.add, common=sizes.common
+            )
+        order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(names, guards, planning.removals_by_value(order))
         refuse_excess(guards.find_excess(len(order)))
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
-        recorded = replace(grouping, similarity=comparer.bound).to_dict()
+        recorded = _record(grouping, comparer.bound, options)
         header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)))
         sha256 = yield Compute(writer.finish, (header, order))
-    left_out = {**planning.left_out, "limit": len(writer) - len(order)}
-    left_out = {kind: number for kind, number in left_out.items() if number}
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, len(groups.duplicates), left_out)
+    left_out = {kind: number for kind, number in found.left_out.items() if number}
+    left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out)
+
+
+def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
+    """Return what a plan records of how its duplicates were found."""
+    if options.contained is None:
+        return replace(grouping, similarity=bound).to_dict()
+    grouped = grouping.to_dict()
+    return {"contained": bound, **{name: grouped[name] for name in ("canonical", "per", "within") if name in grouped}}
 
 
 def _comparer(context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping) -> Comparer:
@@ -138,20 +179,21 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
         require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     shown = (*options.show, *([options.protect] if options.protect else ()))
-    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars, grouping.measure)
+    measure: PairMeasure = grouping.measure
+    if options.contained is not None:
+        from es_simhash.index.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
+
+        measure = ContainmentMeasure()
+    reason: Reason = "similarity" if options.contained is None else "contained"
+    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars, measure, reason)
 
 
 class _Planning:
     """
-    Adds the duplicates of an index to a plan, a batch at a time.
-
-    Attributes:
-        left_out:
-            How many duplicates are not in the plan, by kind.
+    Adds duplicates of an index to a plan, a batch at a time.
     """
 
     def __init__(self, names: Sequence[str], options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
-        self.left_out: Counter[str] = Counter()
         self._names = names
         self._options = options
         self._comparer = comparer
@@ -160,37 +202,48 @@ class _Planning:
         self._values: list[tuple[str, ...]] = []
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def add_all(self, groups: Groups) -> Flow[None]:
+    def add_all(self, groups: Groups) -> Flow[Found]:
         """Add all duplicates of *groups*."""
         places = yield Compute(_by_canonical, (groups,))
+        lines: list[int] = []
+        left_out: Counter[str] = Counter()
         for begin in range(0, len(places), BATCH):
-            yield from self._add(list(_candidates(groups, places[begin : begin + BATCH])))
+            results = yield from self.add(list(_candidates(groups, places[begin : begin + BATCH])))
+            lines += [each for each in results if isinstance(each, int)]
+            left_out.update(each for each in results if isinstance(each, str))
             yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
+        return Found(lines, len(places), left_out)
 
     def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
         """Return how many of the lines *order* have each value of the protected field."""
         return Counter(value for number in order for value in self._values[number])
 
-    def _add(self, candidates: list[Candidate]) -> Flow[None]:
+    def add(self, candidates: Sequence[Candidate]) -> Flow[list[int | str]]:
+        """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
+        kept = candidates
         if self._options.filter is not None or self._options.protect is not None:
             values = yield from self._search([document for document, _, _ in candidates])
             kept = [each for each in candidates if each[0].key in values]
-            self.left_out["filtered"] += len(candidates) - len(kept)
-            candidates = kept
-        if not candidates:
-            return
-        items = yield from self._read(candidates)
-        judged = yield Compute(self._comparer.compare, (candidates, items))
-        removals = [each for each in judged if isinstance(each, PlannedRemoval)]
-        self.left_out.update(each for each in judged if not isinstance(each, PlannedRemoval))
-        yield Compute(self._write, (removals, values))
+        if not kept:
+            return ["filtered"] * len(candidates)
+        items = yield from self._read(kept)
+        judged = yield Compute(self._comparer.compare, (kept, items))
+        written: list[int | str] = yield Compute(self._write, (judged, values))
+        results = iter(written)
+        return [next(results) if kept is candidates or each[0].key in values else "filtered" for each in candidates]
 
-    def _write(self, removals: Sequence[PlannedRemoval], values: Mapping[Key, tuple[str, ...]]) -> None:
-        for each in removals:
+    def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
+        results: list[int | str] = []
+        for each in judged:
+            if not isinstance(each, PlannedRemoval):
+                results.append(each)
+                continue
             own = values.get(each.document.key, ())
+            results.append(len(self._writer))
             self._writer.add(each if self._options.protect is None else replace(each, protected=own))
             self._values.append(self._known.setdefault(own, own))
+        return results
 
     def _search(self, rows: Sequence[Row]) -> Flow[dict[Key, tuple[str, ...]]]:
         """Return those of *rows* that match the filter, with their values of the protected field."""

@@ -1,20 +1,21 @@
 """
-Which indices a restore touched, and their groups made right again. No document of an archive is read here.
+The groups of indices made right after documents were restored, or canonicals removed. No archive is read here.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.removal.restore_targets import Target
+from es_simhash.flows.resolve import resolve_index
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
-__all__ = ["OnRegrouped", "Regroup"]
+__all__ = ["OnRegrouped", "Regroup", "regroup_without"]
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """
@@ -80,5 +81,25 @@ class Regroup:
             done = yield from reconcile(self._context, names, GroupingRequest(), ids=few)
             if report is not None:
                 report(tuple(names), done)
-            elif done.failures or not done.is_settled:
-                warnings.warn(f"the groups of {', '.join(names)} are not right yet: run reconcile again", stacklevel=2)
+            else:
+                _warn(names, done)
+
+
+def regroup_without(context: Context, names: Sequence[str]) -> Flow[None]:
+    """
+    Put documents of the indices *names* that lost their canonicals into groups again; warn of what cannot be written.
+
+    Indices that record the same grouping are grouped together; those that record none are left alone.
+    """
+    resolved = yield from resolve_index(context, names)
+    scopes: dict[Grouping, list[str]] = {}
+    for name, own in resolved.each.items():
+        if (grouping := Grouping.read(own)) is not None:
+            scopes.setdefault(grouping, []).append(name)
+    for each in scopes.values():
+        _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=())))
+
+
+def _warn(names: Sequence[str], done: Reconciled) -> None:
+    if done.failures or not done.is_settled:
+        warnings.warn(f"the groups of {', '.join(names)} are not right yet: run reconcile again", stacklevel=2)

@@ -23,12 +23,15 @@ class RemovalSizes:
             About how many characters these may have.
         few:
             Up to so many restored documents, only the groups that these may have changed are judged.
+        common:
+            A term of passages that more documents have says nothing: they are not compared for it.
     """
 
     removed: int = 200
     restored: int = 500
     characters: int = 8_000_000
     few: int = 1_000
+    common: int = 1_000
 
 
 SIZES = RemovalSizes()

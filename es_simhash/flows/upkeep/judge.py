@@ -15,7 +15,7 @@ from es_simhash.flows.transfer.conditional_write import versioned_header
 from es_simhash.flows.upkeep.targets import Target
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
 from es_simhash.index.documents import read_text
-from es_simhash.index.fields import OWNED, fingerprint_fields
+from es_simhash.index.fields import CONTAINED_IN, OWNED, fingerprint_fields
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.mapping import NEEDED_FIELDS
 from es_simhash.index.operations import Failure, Operation
@@ -195,7 +195,11 @@ def change_of(
         nested = {prefix: None} if any(name in ours for name in ("fingerprint", "error")) else {}
         return (nested | dotted) or None, is_ours
     unwanted = {name: None for name in OWNED if name not in wanted and ours.get(name) is not None}
+    is_tagged = CONTAINED_IN in unwanted
+    unwanted.pop(CONTAINED_IN, None)
     new = {name for name, value in wanted.items() if ours.get(name) != value} | unwanted.keys()
+    if is_tagged and not new.isdisjoint(("fingerprint", "passages")):
+        unwanted[CONTAINED_IN] = None  # the text that stood in another one was changed
     if not new and not dotted:
         return None, False
     # Groups do not depend on passages.

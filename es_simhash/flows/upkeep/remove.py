@@ -17,7 +17,7 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.upkeep.manage import change_mapping, read_mappings
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.fields import GROUPED, OWNED
+from es_simhash.index.fields import CONTAINED_IN, GROUPED, OWNED
 from es_simhash.index.grouping.regrouping import take_out
 from es_simhash.index.marker import retired_markers
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
@@ -26,6 +26,8 @@ from es_simhash.index.operations import Failure, Operation, Outcome
 __all__ = ["Removal", "remove_fields"]
 
 PAGE = 1_000
+# What grouping and tagging wrote.
+TAGS = (*GROUPED, CONTAINED_IN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
     names = list(mappings)
     prefix = context.prefix
     clearing = _Clearing(prefix, groups_only=groups_only)
-    fields = [f"{prefix}.{name}" for name in GROUPED] if groups_only else [prefix]
+    fields = [f"{prefix}.{name}" for name in TAGS] if groups_only else [prefix]
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
@@ -140,18 +142,18 @@ def _clear(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, An
 
 
 def _ungroup(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
-    """Return the update that removes the group fields from the document of *hit*."""
-    dotted = [f"{prefix}.{name}" for name in GROUPED]
+    """Return the update that removes the group fields, and the tag of containment, from the document of *hit*."""
+    dotted = [f"{prefix}.{name}" for name in TAGS]
     if not script:
         found = hit.get("_source") or {}
         held = found.get(prefix)
-        own = {name: None for name in GROUPED if isinstance(held, Mapping) and name in held}
+        own = {name: None for name in TAGS if isinstance(held, Mapping) and name in held}
         return {"doc": {key: None for key in dotted if key in found} | ({prefix: own} if own else {})}
     source = (
         "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
         "if (own instanceof Map) { for (name in params.names) { own.remove(name) } }"
     )
-    return _script(source, dotted=dotted, prefix=prefix, names=list(GROUPED))
+    return _script(source, dotted=dotted, prefix=prefix, names=list(TAGS))
 
 
 def _script(source: str, **params: Any) -> dict[str, Any]:

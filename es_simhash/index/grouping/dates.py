@@ -88,8 +88,7 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
     return None
 
 
-@lru_cache(maxsize=16)  # many documents have the moment of their batch
-@lru_cache(maxsize=16)  # the documents of a batch have the same one
+@lru_cache(maxsize=16)  # the documents of a batch have the same moment
 def to_moment(milliseconds: int) -> str:
     """
     Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds.

@@ -38,12 +38,16 @@ class Texts:
         versions:
             For each place the ``_seq_no`` and ``_primary_term`` of the document when its text was read; -1 where it was
             not. ``None`` where nobody asked for them.
+        lengths:
+            For each place how many characters its text has; 0 where none was read. ``None`` where nobody asked for
+            them.
     """
 
     sets: PreparedTexts
     numbers: NDArray[np.int64]
     unread: int = 0
     versions: NDArray[np.int64] | None = None
+    lengths: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

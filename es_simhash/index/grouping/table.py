@@ -20,7 +20,7 @@ from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
 from es_simhash.index.grouping.assign import group_documents, group_fingerprints
 from es_simhash.index.grouping.columns import ColumnReader, Columns, comparable_dates
 from es_simhash.index.grouping.groups import Groups, Texts
-from es_simhash.index.grouping.nodes import Documents, Nodes
+from es_simhash.index.grouping.nodes import MISSING, Documents, Nodes
 from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.keys import Key
@@ -148,7 +148,7 @@ class Table:
         grouping, columns = self._needed_grouping(), self._columns()
         if (texts is None) != (grouping.similarity is None):
             raise InvalidInputError("texts are given where the grouping compares texts, and only there")
-        order = self._order()
+        order = self.order()
         if grouping.is_by_distance_alone:
             grouped = group_fingerprints(
                 columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule, resources=self._resources
@@ -168,6 +168,20 @@ class Table:
         distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])
         return Groups(self, canonical, distance, columns["state"], texts)
 
+    def allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which pairs of documents *per* and *within* of the grouping allow to be neighbours."""
+        columns = self._columns()
+        fits = np.ones(len(left), np.bool_)
+        if (values := columns.get("per")) is not None:
+            fits &= (values[left] == values[right]) & (values[left] >= 0)
+        dates, _ = comparable_dates(columns)
+        if dates is not None:
+            fits &= (dates[left] != MISSING) & (dates[right] != MISSING)
+            # Python's integers do not overflow.
+            apart = np.abs(dates[left].astype(object) - dates[right].astype(object))
+            fits &= (apart <= self._span()).astype(np.bool_)
+        return fits
+
     def _needed_grouping(self) -> Grouping:
         if self._grouping is None:
             raise InvalidInputError("a table without a rule cannot be grouped")
@@ -180,7 +194,7 @@ class Table:
         _, unit = comparable_dates(self._columns())
         return self._grouping.within.milliseconds * unit
 
-    def _order(self) -> NDArray[np.int64]:
+    def order(self) -> NDArray[np.int64]:
         """Return the places in canonical order."""
         columns = self._columns()
         # By name: the numbers of indices follow the order in which hits came, which the next run need not have.

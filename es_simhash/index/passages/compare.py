@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from es_simhash.index.similarity import Shingles
 
-__all__ = ["Comparison", "Question", "compare_passages"]
+__all__ = ["Comparison", "Question", "compare_passages", "covered_share", "shared_shingles"]
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -150,12 +150,45 @@ def _shares(first: Shingles, second: Shingles) -> tuple[float, float, float]:
     return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
+def shared_shingles(first: Question, second: Question) -> float:
+    """
+    Return the share of the shingles of *first* that *second* has; 0 where either has none.
+    """
+    return _shares(first.shingles, second.shingles)[0]
+
+
+def covered_share(first: Question, second: Question) -> float:
+    """
+    Return the share of the characters of *first* in runs of its min_run letters that *second* has too.
+    """
+    covered = done = 0
+    for start, _, length in _common_runs(first, second.text, first.min_run):
+        covered += max(start + length - max(start, done), 0)
+        done = max(done, start + length)
+    return covered / first.text.codes.size if first.text.codes.size else 0.0
+
+
 def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passage, ...]:
+    """
+    Return :func:`_common_runs` as places in the two original texts.
+    """
+    return tuple(
+        Passage(
+            int(question.text.starts[start]),
+            int(question.text.ends[start + length - 1]),
+            int(other.starts[there]),
+            int(other.ends[there + length - 1]),
+        )
+        for start, there, length in _common_runs(question, other, letters)
+    )
+
+
+def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[int, int, int]]:
     """
     Return runs that together cover every character of *question* in a shared run of at least so many *letters*.
 
-    Each is as long as the two texts stay the same, in both directions; none lies within another. A run that the other
-    text has several times is shown once.
+    Of each: where it starts in both normalised texts, and its length. Each is as long as the two texts stay the same,
+    in both directions; none lies within another. A run that the other text has several times comes once.
     """
     known, runs = question.runs(letters), other.runs(letters)
     places, others = _equal_runs(known, runs)
@@ -179,15 +212,7 @@ def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passag
         # text that repeats itself has a run at every character.
         nearest = int(np.searchsorted(ends, start + length, side="right"))
         at = max(nearest, int(np.searchsorted(places, start + length, side="right")) - 1)
-    return tuple(
-        Passage(
-            int(question.text.starts[start]),
-            int(question.text.ends[start + length - 1]),
-            int(other.starts[there]),
-            int(other.ends[there + length - 1]),
-        )
-        for start, there, length in found
-    )
+    return found
 
 
 def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

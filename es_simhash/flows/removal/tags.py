@@ -1,0 +1,186 @@
+"""
+Tags of documents that add nothing: the id of the document that contains them, in ``contained_in``.
+
+A plan of removal says which documents they are, so a tag rests on what a removal rests on. Tags of an earlier run that
+the present plan does not confirm are removed; so a tag is right until the text of one of the two documents changes.
+What changes a text through us removes the tag: ``ingest``, ``backfill`` and ``follow``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from es_simhash.errors import MappingError
+from es_simhash.flows.context import Context, Index, Resolved
+from es_simhash.flows.grouping.settings import find_field
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
+from es_simhash.flows.removal.deduped import Deduped, DedupedKind
+from es_simhash.flows.removal.delete import read_documents
+from es_simhash.flows.removal.plan import PlanOptions, plan_removal
+from es_simhash.flows.resolve import resolve_index
+from es_simhash.flows.transfer.answers import check_whole
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
+from es_simhash.flows.transfer.pages import Hits, read_each
+from es_simhash.flows.transfer.primaries import reads_primaries
+from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.index.faults import refuse_updates
+from es_simhash.index.fields import CONTAINED_IN, Fields
+from es_simhash.index.keys import Key, document_key
+from es_simhash.index.operations import Outcome
+from es_simhash.removal.judge import state_of
+from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.records import PlannedRemoval
+
+__all__ = ["tag_contained"]
+
+BATCH = 200
+PAGE = 5_000
+
+
+@reads_primaries
+def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_run: bool) -> Flow[None]:
+    """
+    Tag the documents of *index* that add nothing, and emit a :class:`Deduped` for each; in a dry run, instead.
+
+    A tag is written only if both documents are as they were when they were compared. Documents that were tagged before
+    and are not in the plan any more are emitted last, as ``"untagged"``.
+
+    Raises:
+        MappingError: If an index does not map the tag.
+    """
+    resolved = yield from resolve_index(context, index)
+    if not dry_run:
+        refuse_updates(resolved.mappings)
+        _refuse_unmapped(context, resolved)
+    tagged: set[Key] = set()
+    with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
+        path = Path(folder) / "plan"
+        yield from plan_removal(context, index, path, options)
+        plan: Plan = yield Compute(read_plan, (path,))
+        removals = plan.removals()
+        done = 0
+        while lines := (yield Compute(_take, (removals,))):
+            for line in lines:
+                if dry_run:
+                    tagged.add(line.document.key)
+                    yield Emit(Deduped.of(line, "would tag"))
+            for record in () if dry_run else (yield from _tag(lines, context.prefix)):
+                if record.is_done:
+                    tagged.add(Key(record.index, record.id, record.routing))
+                yield Emit(record)
+            done += len(lines)
+            yield Tell(Progress(done, len(plan), "tagging documents"))
+    wrong = yield from _read_others(context, index, tagged)
+    for begin in range(0, len(wrong), BATCH):
+        part = dict(list(wrong.items())[begin : begin + BATCH])
+        for record in (yield from _untag(part, context.prefix, dry_run=dry_run)):
+            yield Emit(record)
+    if not dry_run:
+        yield from refresh(index)
+
+
+def _refuse_unmapped(context: Context, resolved: Resolved) -> None:
+    field = Fields(context.prefix).contained_in
+    for name in resolved.each:
+        if find_field(resolved.mappings[name], field).get("type") != "keyword":
+            raise MappingError(
+                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing)"
+            )
+
+
+def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
+    return list(islice(removals, BATCH))
+
+
+def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[Deduped]]:
+    """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
+    items = yield from read_documents([each.canonical.key for each in lines])
+    wanted = {each.document.key: each for each in lines}
+    kept: dict[Key, DedupedKind] = {}
+    for each in lines:
+        state = state_of(each.canonical, items[each.canonical.key])
+        if state != "same":
+            kept[each.document.key] = _KINDS[state]
+
+    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        line = wanted[key]
+        if state_of(line.document, found) != "same":
+            kept[key] = "changed"
+            return None
+        own = found.get("_source", {}).get(prefix) or {}
+        container = line.canonical.id
+        return None if own.get(CONTAINED_IN) == container else _update(prefix, container)
+
+    places = [key for key in wanted if key not in kept]
+    outcomes = yield from rewrite(places, change, source=[prefix])
+    done = dict(zip(places, outcomes, strict=True))
+    return [_record(each, kept.get(each.document.key), done.get(each.document.key)) for each in lines]
+
+
+_KINDS: dict[str, DedupedKind] = {
+    "changed": "canonical_changed",
+    "missing": "canonical_missing",
+    "no_index": "index_replaced",
+    "unreadable": "unreadable",
+}
+
+
+def _record(line: PlannedRemoval, kind: DedupedKind | None, outcome: Outcome | None) -> Deduped:
+    detail = ""
+    if kind is None and outcome is not None and not outcome.is_done:
+        kind = _kind_of(outcome)
+        detail = str(outcome.error)
+    return Deduped.of(line, "tagged" if kind is None else "kept", kind, detail)
+
+
+def _kind_of(outcome: Outcome) -> DedupedKind:
+    if outcome.status == MISSING:
+        return "missing"
+    return "conflict" if outcome.status == CONFLICT else "refused"
+
+
+def _read_others(context: Context, index: Index, tagged: set[Key]) -> Flow[dict[Key, str]]:
+    """Return the tags of documents of *index* that are not among those *tagged* now."""
+    field = Fields(context.prefix).contained_in
+    found: dict[Key, str] = {}
+
+    def note(hits: Hits) -> None:
+        for hit in hits:
+            if (key := document_key(hit)) not in tagged:
+                found[key] = str(hit["fields"][field][0])
+
+    yield from refresh(index)
+    body = {"query": {"exists": {"field": field}}, "docvalue_fields": [field], "_source": False}
+    check_whole((yield from read_each(index, body, note, page=PAGE)))
+    return found
+
+
+def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[Deduped]]:
+    """Remove *tags*, and return what was done; a document that is gone, or tagged otherwise, is left alone."""
+    if dry_run:
+        return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
+
+    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        own = found.get("_source", {}).get(prefix) or {}
+        return _update(prefix, None) if own.get(CONTAINED_IN) == tags[key] else None
+
+    outcomes = yield from rewrite(list(tags), change, source=[prefix])
+    records = []
+    for (key, tag), outcome in zip(tags.items(), outcomes, strict=True):
+        if outcome is not None and outcome.is_done:
+            records.append(_untagged(key, tag, "untagged"))
+        elif outcome is not None and outcome.status != MISSING:
+            records.append(_untagged(key, tag, "kept", _kind_of(outcome), str(outcome.error)))
+    return records
+
+
+def _untagged(key: Key, tag: str, action: Any, kind: DedupedKind | None = None, detail: str = "") -> Deduped:
+    return Deduped(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
+
+
+def _update(prefix: str, container: str | None) -> tuple[str, Any]:
+    return "update", {"doc": {prefix: {CONTAINED_IN: container}}}
