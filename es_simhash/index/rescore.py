@@ -112,7 +112,7 @@ class NearDups(Sequence[NearDup], Tabular):
         max_distance:
             Largest distance looked for, in bits.
         plan:
-            The lookup plan that answered; ``None`` where no search was needed.
+            The lookup plan that answered, a scan where fingerprints were in memory; ``None`` where the text has none.
         candidates:
             How many candidates were rescored.
         reasons:

@@ -8,6 +8,8 @@ out against it.
 from __future__ import annotations
 
 import functools
+import operator
+import re
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
@@ -224,13 +226,17 @@ class FakeServer:
         return {"_shards": WHOLE, "timed_out": False, "hits": {"total": {"value": len(hits)}, "hits": hits}}
 
     def _fingerprints(self, held, body):
-        [wanted] = body["query"]["bool"]["filter"]
-        first = wanted["range"]["_seq_no"]["gte"]
-        found = [each for each in held.values() if each["version"][0] >= first]
-        digits = {value_of(each["source"], "simhash.fingerprint") for each in found} - {None}
+        """Answer a search for fingerprints: of operations by number, or of documents that match."""
+        wanted = body["query"]["bool"]["filter"][0].get("range", {}).get("_seq_no")
+        if wanted:
+            found = [each for each in held.values() if each["version"][0] >= wanted["gte"]]
+        else:
+            found = [each for id_, each in held.items() if is_match(body["query"], id_, each["source"])]
+        digits = sorted({value_of(each["source"], "simhash.fingerprint") for each in found} - {None})
+        size = body["aggs"]["fingerprints"]["terms"]["size"]
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
         results = {
-            "fingerprints": {"buckets": [{"key": each} for each in sorted(digits)], "sum_other_doc_count": 0},
+            "fingerprints": {"buckets": [{"key": each} for each in digits[:size]], "sum_other_doc_count": 0},
             "last": {"value": max((each["version"][0] for each in found), default=None)},
             "broken": {"doc_count": 0},
         }
@@ -328,19 +334,24 @@ def is_match(query, id_, source):
             and sum(is_match(each, id_, source) for each in shoulds) >= least
             and not any(is_match(each, id_, source) for each in nots)
         )
-    if kind == "match_all":
-        return True
+    if kind in ("match_all", "match_none"):
+        return kind == "match_all"
     if kind == "script":
         return True  # what it leaves out is rescored away all the same
     if kind == "ids":
         return id_ in body["values"]
     if kind == "exists":
         return value_of(source, body["field"]) is not None
+    if kind == "multi_match":
+        phrase = " ".join(re.findall(r"\w+", body["query"].lower()))
+        texts = (" ".join(re.findall(r"\w+", str(value_of(source, name)).lower())) for name in body["fields"])
+        return any(f" {phrase} " in f" {text} " for text in texts)
     [(name, wanted)] = body.items()
     if name == "_index":
         return INDEX in wanted
     value = value_of(source, name)
     if kind == "range":
-        return value is not None and value >= wanted["gte"]
+        tests = {"gt": operator.gt, "gte": operator.ge, "lte": operator.le}
+        return value is not None and all(tests[name](value, bound) for name, bound in wanted.items())
     values = value if isinstance(value, list) else [value]
     return any(each in (wanted if kind == "terms" else [wanted]) for each in values)

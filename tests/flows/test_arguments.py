@@ -45,6 +45,8 @@ KINDS = {
     "memory_bytes": "count",
     "batch": "count",
     "lookups": "choice",
+    "min_documents": "count",
+    "min_share": "share",
     "min_size": "count",
     "size": "count",
     "slices": "count",
@@ -119,6 +121,7 @@ BESIDE = {
     ("find_near_dups", "fingerprint"): {"text": None},
     ("find_near_dups_many", "fingerprints"): {"texts": None},
     ("stream_near_dups", "fingerprint"): {"text": None},
+    ("stream_near_dups_many", "fingerprints"): {"texts": None},
     ("dedupe", "archive"): {"action": "delete", "dry_run": False},
     **{
         ("dedupe", name): {"action": "delete"}
@@ -243,6 +246,13 @@ FUNCTIONS = {
         "similarity": "similarity",
         "measure": "choice",
         "unit": "choice",
+    },
+    "learn_boilerplate": {
+        "texts": "texts",
+        "sources": "texts",
+        "scheme": "scheme",
+        "min_documents": "count",
+        "min_share": "share",
     },
     "make_plan": {"max_distance": "count", "radii": "radii", "max_terms": "count"},
     "plan_lookup": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},

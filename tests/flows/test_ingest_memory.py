@@ -3,8 +3,8 @@
 import pytest
 
 from es_simhash import InvalidInputError
-from es_simhash.flows.grouping import ingest_lookups
-from es_simhash.flows.grouping.ingest_lookups import LookupRequest
+from es_simhash.flows.resident import request
+from es_simhash.flows.resident.request import LookupRequest
 from tests.flows.by_hand import Cancelled, ServerError, calls_to_fail, failures, is_harmless, is_passing
 from tests.flows.fake_server import WHOLE
 from tests.flows.ingesting import PATIENT, assert_grouped, assert_told_truly, filled, run_ingest
@@ -58,8 +58,8 @@ def test_an_ingest_that_is_ended_leaves_nothing_open():
 @pytest.mark.parametrize("status", [400, 403])
 def test_auto_asks_the_server_where_fingerprints_cannot_be_read(monkeypatch, api, status):
     """Such as a user who may not see the numbers of the shards; where memory is demanded, that is an error."""
-    monkeypatch.setattr(ingest_lookups, "FEWEST", 1)
-    monkeypatch.setattr(ingest_lookups, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
     auto = {"on_duplicate": "tag"}
     calls = run_ingest(filled(), auto).calls
     begin = next(number for number, call in enumerate(calls) if call.api == "index_stats")

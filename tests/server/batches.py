@@ -6,7 +6,7 @@ from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import stream, stream_async
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
-from es_simhash.flows.grouping.ingest_lookups import LookupRequest
+from es_simhash.flows.resident.request import LookupRequest
 from es_simhash.index.grouping.rule import GroupingRequest
 
 

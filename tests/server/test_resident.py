@@ -9,8 +9,7 @@ from contextlib import closing
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.flows.grouping import ingest_lookups
-from es_simhash.flows.lookup import resident
+from es_simhash.flows.resident import reading, request
 from tests.server.batches import ingest_in_batches
 from tests.server.conftest import make_client
 from tests.server.support import ONE_SHARD, fill, planted, put, texts
@@ -41,7 +40,7 @@ def tagged(reports):
 @pytest.mark.parametrize(("max_distance", "rule"), [(3, "connected"), (8, "star")])
 def test_memory_finds_what_the_server_finds(server, index, simhash, client, call, monkeypatch, max_distance, rule):
     """Over several shards, batches and refreshes, with documents that were there before: the reports are the same."""
-    monkeypatch.setattr(resident, "PAGE", 16)  # several ranges, some of them too full for one page
+    monkeypatch.setattr(reading, "PAGE", 16)  # several ranges, some of them too full for one page
     found = {}
     for way in ("server", "memory"):
         name = f"{index}-{way}"
@@ -159,8 +158,8 @@ def test_too_little_memory(server, index, simhash, client, call, monkeypatch, ca
         ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory", memory_bytes=100)
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 30
-    monkeypatch.setattr(ingest_lookups, "FEWEST", 1)
-    monkeypatch.setattr(ingest_lookups, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
     with caplog.at_level(logging.INFO, "es_simhash"):
         reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3, memory_bytes=100)
     assert len(tagged(reports)) == 30
@@ -172,7 +171,7 @@ def test_auto_changes_to_memory(server, index, simhash, client, call, monkeypatc
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     fill(server, index, [fingerprint(each) for each in texts(30)])
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
-    monkeypatch.setattr(ingest_lookups, "FEWEST", 12)
+    monkeypatch.setattr(request, "FEWEST", 12)
     with caplog.at_level(logging.INFO, "es_simhash"):
         reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
     assert len(tagged(reports)) == 30

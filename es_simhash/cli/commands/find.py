@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import islice
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.grouping_options import measures
+from es_simhash.cli.lookup_options import lookup_options
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.near_dups import NoFingerprint, print_answer, print_near_dups
 from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target, parse_fields
@@ -24,8 +25,6 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.index.documents import read_text as read_document
 from es_simhash.index.measures.verification import Verified
 from es_simhash.index.presets import PRESETS
-
-_BATCH = 100
 
 EXAMPLES = [
     'es-simhash find news "the quick brown fox" --max-distance 8',
@@ -63,6 +62,7 @@ EXAMPLES = [
 @measures
 @options.filter_query
 @options.source
+@lookup_options
 @options.scheme
 @options.target
 @options.as_json
@@ -80,6 +80,8 @@ def command(
     verify: Verified | None,
     filter_query: Any,
     source: str | None,
+    lookups: Literal["auto", "server", "memory"],
+    memory: int,
     target: Target,
     *,
     as_json: bool,
@@ -90,7 +92,7 @@ def command(
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. If TEXT is -, the text comes
     from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is in
     --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
-    of the input, and exits with 1 if a line failed.
+    of the input, and exits with 1 if a line failed. --lookups and --memory are for --input.
     """
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
@@ -107,6 +109,7 @@ def command(
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
         if many is not None:
+            lookup |= {"lookups": lookups, "memory_bytes": memory << 20}
             return _find_many(connection, index, many, text_fields, lookup)
         try:
             if document_id is not None:
@@ -129,23 +132,29 @@ def command(
 def _find_many(
     connection: Connection, index: str, path: str, text_fields: tuple[str, ...], lookup: dict[str, Any]
 ) -> int:
-    """Answer each line of a file, in batches; return the exit code."""
+    """Answer each line of a file; return the exit code."""
     reader = Reader([path])
+    waiting: deque[tuple[Record, str | InvalidInputError]] = deque()  # read, and not answered
+
+    def texts() -> Iterator[Any]:
+        fields = text_fields
+        for record in reader:
+            if not fields and isinstance(record.value, Mapping):
+                fields = _recorded_text_fields(connection, index)
+            question = _question(record, fields)
+            waiting.append((record, question))
+            yield question if isinstance(question, str) else None  # which fails in its place
+
     failed = 0
     with Tracker("finding", total=reader.total) as tracker:
-        records = iter(reader)
-        while batch := list(islice(records, _BATCH)):
-            if not text_fields and any(isinstance(record.value, Mapping) for record in batch):
-                text_fields = _recorded_text_fields(connection, index)
-            questions = [_question(record, text_fields) for record in batch]
-            texts = [each for each in questions if isinstance(each, str)]
-            found = iter(connection.simhash.find_near_dups_many(index, texts, **lookup))
-            for record, question in zip(batch, questions, strict=True):
-                if isinstance(question, str):
-                    failed += print_answer(record, question, next(found))
-                else:
-                    failed += print_answer(record, None, question)
-            tracker.advance(len(batch), completed=reader.position)
+        found = connection.simhash.stream_near_dups_many(index, texts(), **lookup)
+        for answer in found:
+            record, question = waiting.popleft()
+            if isinstance(question, str):
+                failed += print_answer(record, question, answer)
+            else:
+                failed += print_answer(record, None, question)
+            tracker.advance(1, completed=reader.position)
     if failed:
         said = f"{count(failed, 'line')} of {tracker.documents:,} failed: see their error in the output"
         error(said, kind="lines_failed", number=failed, lines=tracker.documents)
@@ -159,7 +168,7 @@ def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]
     raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
 
 
-def _question(record: Record, text_fields: tuple[str, ...]) -> str | Exception:
+def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInputError:
     """Return the text of a line, or why it has none. The text of a document without text is empty."""
     if record.reason is not None:
         return InvalidInputError(record.reason)

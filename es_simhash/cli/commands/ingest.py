@@ -20,6 +20,7 @@ from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
 from es_simhash.cli.ingest_resumed import WrittenBefore
 from es_simhash.cli.ingest_run import IngestActions, IngestRun
+from es_simhash.cli.lookup_options import lookup_options
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import INPUT_FILE, Target
 from es_simhash.cli.output import count, note
@@ -79,22 +80,7 @@ EXAMPLES = [
     show_default=True,
     help="Most documents in one request.",
 )
-@click.option(
-    "--lookups",
-    type=click.Choice(["auto", "server", "memory"]),
-    default="auto",
-    show_default=True,
-    help="server: ask the server about each document; memory: read all fingerprints of INDEX first, and ask only about "
-    "documents that have one near them; auto: change to memory once that is faster.",
-)
-@click.option(
-    "--memory",
-    type=click.IntRange(1),
-    metavar="MIB",
-    default=1024,
-    show_default=True,
-    help="Most memory for these fingerprints, in MiB: 20 million take about 1000.",
-)
+@lookup_options
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),

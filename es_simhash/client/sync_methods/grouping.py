@@ -20,9 +20,9 @@ from es_simhash.index.meta import text_fields_of
 if TYPE_CHECKING:
     from es_simhash.flows.grouping.groups import Group
     from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
-    from es_simhash.flows.grouping.ingest_lookups import Lookups
     from es_simhash.flows.grouping.pairs import Pair
     from es_simhash.flows.grouping.reconcile import Reconciled
+    from es_simhash.flows.resident.request import Lookups
     from es_simhash.index.actions import IdFrom, OnPartial, Problem
     from es_simhash.index.grouping.decide import OnDuplicate
     from es_simhash.index.grouping.order import Canonical
@@ -182,7 +182,7 @@ class GroupingMethods(SyncBase):
                 ``lookups="memory"``.
         """
         from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
-        from es_simhash.flows.grouping.ingest_lookups import LookupRequest
+        from es_simhash.flows.resident.request import LookupRequest
         from es_simhash.index.grouping.rule import GroupingRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)

@@ -9,9 +9,10 @@ from collections.abc import Generator, Iterable, Sequence
 from es_simhash.client.base import Filter, SyncBase
 from es_simhash.flows.context import Index
 from es_simhash.flows.lookup import find as finding
-from es_simhash.flows.lookup.find_many import find_many
+from es_simhash.flows.lookup.find_many import find_many, stream_many
 from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
 from es_simhash.flows.lookup.options import OnIncomplete, Options
+from es_simhash.flows.resident.request import LookupRequest, Lookups
 from es_simhash.index.measures.verification import Verify
 from es_simhash.index.plan import LookupPlan
 from es_simhash.index.plan_cost import PlanEstimate
@@ -164,12 +165,23 @@ class LookupMethods(SyncBase):
         verify: Verify | None = None,
         preset: str | Preset | None = None,
         on_incomplete: OnIncomplete = "raise",
+        lookups: Lookups = "auto",
+        memory_bytes: int | None = None,
     ) -> list[NearDups | Exception]:
         """
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
 
         If a lookup fails, the list has its exception in that place; the other lookups have their answers. Cost: one
         multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
+
+        With ``lookups="memory"`` all fingerprints of *index* are read in a point in time first, and only documents near
+        a text are asked for, in that point in time; a plan is refused then. ``"server"`` asks about each text, and
+        ``"auto"`` changes to memory where that is faster. The fingerprints take at most *memory_bytes*, by default
+        1 GiB, which is enough for 14 million.
+
+        Raises:
+            InvalidInputError: If fingerprints are demanded in memory and cannot be there.
+            IncompleteSearchError: The same, because shards do not answer.
         """
         options = Options(
             max_distance=max_distance,
@@ -183,7 +195,48 @@ class LookupMethods(SyncBase):
             preset=preset,
             on_incomplete=on_incomplete,
         )
-        return self._run(find_many(self._context, index, texts, fingerprints, options))
+        return self._run(
+            find_many(self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes))
+        )
+
+    def stream_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str] | None = None,
+        *,
+        fingerprints: Iterable[int | None] | None = None,
+        max_distance: int | None = None,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
+        routing: str | None = None,
+        plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
+        on_incomplete: OnIncomplete = "raise",
+        lookups: Lookups = "auto",
+        memory_bytes: int | None = None,
+    ) -> Generator[NearDups | Exception, None, None]:
+        """
+        Yield what :meth:`find_near_dups_many` would return, in order and as it is found.
+
+        *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
+        """
+        options = Options(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
+        request = LookupRequest(lookups, memory_bytes)
+        return self._stream(stream_many(self._context, index, texts, fingerprints, options, request))
 
     def stream_near_dups(
         self,

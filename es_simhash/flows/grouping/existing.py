@@ -14,8 +14,9 @@ from typing import Any
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.contents import TextFields, fetch_contents
 from es_simhash.flows.grouping.group_lookups import ATTEMPTS, GroupLookups
-from es_simhash.flows.grouping.ingest_lookups import Asked, IngestLookups, LookupRequest
+from es_simhash.flows.grouping.ingest_lookups import Asked, IngestLookups
 from es_simhash.flows.protocol import Flow, Together
+from es_simhash.flows.resident.request import LookupRequest
 from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import Patience, attempt, retry

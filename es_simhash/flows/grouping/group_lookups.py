@@ -21,7 +21,7 @@ from es_simhash.flows.transfer.retry import Patience, attempt
 from es_simhash.index.documents import read_text
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
-from es_simhash.index.plan_cost import IndexStats, estimate
+from es_simhash.index.plan_cost import IndexStats
 from es_simhash.index.rescore import NearDup, NearDups
 
 __all__ = ["ATTEMPTS", "GroupLookups"]
@@ -97,8 +97,7 @@ class GroupLookups:
     @property
     def milliseconds(self) -> float:
         """How long one lookup by block terms is expected to take the server."""
-        question = Question(self._subject, 0)
-        return estimate(question.plan, self._subject.stats or IndexStats()).milliseconds
+        return self._subject.milliseconds
 
     def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
         """

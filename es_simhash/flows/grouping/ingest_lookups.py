@@ -1,9 +1,9 @@
 """
 How an ingest finds the documents near each batch: it asks the server by block terms, or first a table in memory.
 
-The table (``lookup.resident``) has every fingerprint that a search can show. Where it has none near a document, there
-is nothing to ask; else documents with exactly those fingerprints are asked for, so whatever is said of a document in
-the index comes from the server. No decision and no write.
+The table (``resident.operations``) has every fingerprint that a search can show. Where it has none near a document,
+there is nothing to ask; else documents with exactly those fingerprints are asked for, so whatever is said of a document
+in the index comes from the server. No decision and no write.
 """
 
 from __future__ import annotations
@@ -12,49 +12,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
-from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.group_lookups import GroupLookups
 from es_simhash.flows.lookup.batch import Batch
-from es_simhash.flows.lookup.resident import Resident, ResidentError
 from es_simhash.flows.protocol import Call, Compute, Flow, Together
+from es_simhash.flows.resident.fault import ResidentError
+from es_simhash.flows.resident.operations import Resident
+from es_simhash.flows.resident.request import LookupRequest, pays
 from es_simhash.index.rescore import NearDups
 from es_simhash.index.resident.shards import Range
 
-__all__ = ["IngestLookups", "LookupRequest", "Lookups"]
+__all__ = ["Asked", "IngestLookups"]
 
 logger = logging.getLogger("es_simhash")
-
-Lookups = Literal["auto", "server", "memory"]
-
-MEMORY_BYTES = 1 << 30
-# With "auto", fewer documents than these are never worth a table.
-FEWEST = 2_000
-# Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
-# runs of bench/memory.py. They decide only which way is faster.
-READING, ASKING = 0.01, 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class LookupRequest:
-    """
-    How to look up: two keyword arguments of the client's ``ingest``.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
-
-    lookups: Lookups = "auto"
-    memory_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("lookups", self.lookups, get_args(Lookups))
-        if self.memory_bytes is not None:
-            check_count("memory_bytes", self.memory_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +75,7 @@ class IngestLookups:
         self._index = index
         self._is_wanted = request.lookups != "server"
         self._is_demanded = request.lookups == "memory"
-        self._make = partial(
-            Resident, context, index, max_distance=max_distance, memory_bytes=request.memory_bytes or MEMORY_BYTES
-        )
+        self._make = partial(Resident, context, index, max_distance=max_distance, memory_bytes=request.most_bytes)
         self._resident: Resident | None = None
         self._asked = 0
 
@@ -155,9 +125,9 @@ class IngestLookups:
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server has cost about as much as reading all fingerprints would."""
-        if self._resident is not None or not self._is_wanted or self._asked < FEWEST:
+        if self._resident is not None or not self._is_wanted:
             return False
-        return self._asked * (ASKING + self._lookups.milliseconds) > READING * self._lookups.documents
+        return pays(self._asked, milliseconds=self._lookups.milliseconds, documents=self._lookups.documents)
 
     def _load(self) -> Flow[None]:
         resident = self._make()
@@ -175,9 +145,7 @@ class IngestLookups:
             self._asked = 0
             return
         if self._is_demanded:
-            raise InvalidInputError(
-                f"lookups='memory' cannot be used for {shorten(self._index)}: {error}; change that, or pass 'auto'"
-            ) from error
+            raise error.for_caller(self._index) from error
         logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
         self._is_wanted, self._resident = False, None
 

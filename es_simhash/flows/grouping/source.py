@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 from es_simhash.arguments import check_choice, check_count, check_fields, check_number
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.feed import Feed, read_in_background, weigh
-from es_simhash.flows.grouping.ingest_lookups import LookupRequest
 from es_simhash.flows.grouping.write_target import WriteTarget
+from es_simhash.flows.resident.request import LookupRequest
 from es_simhash.hashing.pool import check_workers
 from es_simhash.index.actions import OnPartial
 from es_simhash.index.grouping.decide import OnDuplicate, check_policy

@@ -1,12 +1,12 @@
 """
 Many lookups: the answer of each in order, or the exception of the one that failed.
 
-The multi-searches live in ``batch``.
+The multi-searches live in ``batch``, answers without one in ``from_memory``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,18 +16,22 @@ from es_simhash.flows.confirmation import with_settings
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.lookup.batch import Outcome, ask_batch
 from es_simhash.flows.lookup.find import before_verification, nothing_for, read_subject, verify_found
+from es_simhash.flows.lookup.from_memory import MemoryLookups
 from es_simhash.flows.lookup.options import Options, check_complete
-from es_simhash.flows.lookup.question import Question
+from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.lookup.search import search
-from es_simhash.flows.protocol import Compute, Flow, status_of
+from es_simhash.flows.protocol import Compute, Emit, Flow, status_of
+from es_simhash.flows.resident.request import LookupRequest
 from es_simhash.flows.resolve import read_index_settings
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
 from es_simhash.index.meta import IndexSettings
 from es_simhash.index.rescore import NearDups
 
-__all__ = ["find_many"]
+__all__ = ["find_many", "stream_many"]
 
 _T = TypeVar("_T")
+# Deals with the outcomes of some lookups, in order.
+_Take = Callable[[Sequence[Outcome]], Flow[None]]
 
 
 def find_many(
@@ -36,13 +40,54 @@ def find_many(
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
     options: Options,
+    request: LookupRequest | None = None,
 ) -> Flow[list[Outcome]]:
     """
     Return the near-duplicates of each of *texts*, or of *fingerprints*, in order, or the exception of the lookup.
 
     Cost: one multi-search for every 100 lookups, or one lookup after another where each has hundreds of candidates.
-    Memory: what is found, and the candidates of 100 lookups.
+    With fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of so
+    many lookups.
     """
+    results: list[Outcome] = []
+
+    def keep(outcomes: Sequence[Outcome]) -> Flow[None]:
+        yield from ()
+        results.extend(outcomes)
+
+    yield from _look_each_up(context, index, texts, fingerprints, options, request or LookupRequest(), keep)
+    return results
+
+
+def stream_many(
+    context: Context,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: Options,
+    request: LookupRequest | None = None,
+) -> Flow[None]:
+    """
+    Emit what :func:`find_many` returns, as it is found. Memory: what is found in 1,000 lookups.
+    """
+
+    def emit(outcomes: Sequence[Outcome]) -> Flow[None]:
+        for each in outcomes:
+            yield Emit(each)
+
+    yield from _look_each_up(context, index, texts, fingerprints, options, request or LookupRequest(), emit)
+
+
+def _look_each_up(
+    context: Context,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: Options,
+    request: LookupRequest,
+    take: _Take,
+) -> Flow[None]:
+    """Give the outcomes of all lookups to *take*, part by part."""
     check_index(index)
     if (texts is None) == (fingerprints is None):
         raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
@@ -52,54 +97,59 @@ def find_many(
         check_items("fingerprints", fingerprints, of="ints")
     if texts is None and options.verification is not None:
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
+    if options.plan is not None and request.lookups == "memory":
+        raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
     given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        return [check_complete(unknown, options) for _ in given]
-    results: list[Outcome] = []
-    for part in _parts(given, options.sizes.batch):
+        yield from take([check_complete(unknown, options.on_incomplete) for _ in given])
+        return
+    memory = MemoryLookups(request, len(given) if isinstance(given, Sized) else None)
+    sizes = options.sizes
+    try:
+        for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):
 
-        def look_up(settings: IndexSettings, part: Sequence[Any] = part) -> Flow[list[Outcome]]:
-            if texts is None:
-                found = [_check_fingerprint(each) for each in part]
-            else:
-                found = yield Compute(_fingerprint_each, (part, settings))
-            return (yield from _find_part(context, index, settings, options, part, found))
+            def look_up(settings: IndexSettings, part: Sequence[Any] = part) -> Flow[list[Outcome]]:
+                if texts is None:
+                    found = [_check_fingerprint(each) for each in part]
+                else:
+                    found = yield Compute(_fingerprint_each, (part, settings))
+                subject = yield from read_subject(context, index, settings, before_verification(options), many=True)
+                answers = yield from _look_up(subject, [each for each in found if isinstance(each, int)], memory)
+                if options.verification is not None:
+                    asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
+                    answers = yield from _verify_each(index, answers, asked, settings, options)
+                return _in_place(found, answers, nothing_for(settings, options))
 
-        results += yield from with_settings(context, index, look_up)
-    return results
+            yield from take((yield from with_settings(context, index, look_up)))
+    finally:
+        yield from memory.close()
 
 
-def _find_part(
-    context: Context,
-    index: Index,
-    settings: IndexSettings,
-    options: Options,
-    part: Sequence[Any],
-    found: Sequence[int | Exception | None],
-) -> Flow[list[Outcome]]:
-    """Return the outcomes for the elements *part*, whose fingerprints, or what is wrong with them, are *found*."""
-    subject = yield from read_subject(context, index, settings, before_verification(options), many=True)
-    answers = yield from _look_up([Question(subject, each) for each in found if isinstance(each, int)])
-    if options.verification is not None:
-        asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-        answers = yield from _verify_each(index, answers, asked, settings, options)
+def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:
+    """Return an outcome for each fingerprint, or what is wrong with one, of *found*; *answers* are of fingerprints."""
     outcomes = iter(answers)
-    return [
-        next(outcomes) if isinstance(each, int) else nothing_for(settings, options) if each is None else each
-        for each in found
-    ]
+    return [next(outcomes) if isinstance(each, int) else nothing if each is None else each for each in found]
 
 
-def _parts(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+def _parts(items: Iterable[_T], size: Callable[[], int]) -> Iterator[list[_T]]:
     iterator = iter(items)
-    while part := list(islice(iterator, size)):
+    while part := list(islice(iterator, size())):
         yield part
 
 
-def _look_up(questions: Sequence[Question]) -> Flow[list[Outcome]]:
+def _look_up(subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups) -> Flow[list[Outcome]]:
+    """Return the outcome of each lookup: from memory where that has it, else from the server."""
+    yield from memory.prepare(subject)
+    known = yield from memory.ask(subject, fingerprints)
+    asked = yield from _ask_server([Question(subject, each) for each in fingerprints if each not in known])
+    rest = iter(asked)
+    return [known[each] if each in known else next(rest) for each in fingerprints]
+
+
+def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
     if not questions or not questions[0].expects_many:
         return (yield from ask_batch(questions))
     # One after another: the candidates of many lookups at once would fill the memory.

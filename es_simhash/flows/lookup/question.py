@@ -62,6 +62,27 @@ class Subject:
         """The routing argument of a search."""
         return {} if self.options.routing is None else {"routing": self.options.routing}
 
+    @property
+    def milliseconds(self) -> float:
+        """How long one lookup by block terms is expected to take the server."""
+        return estimate(Question(self, 0).plan, self.stats or ASSUMED).milliseconds
+
+    def holders_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
+        """Return the body of a search for the documents that have one of *fingerprints*."""
+        return self.body(holder_clauses(fingerprints, prefix=self.context.prefix), page=page)
+
+    def body(self, clauses: Sequence[Mapping[str, Any]], *, page: int) -> dict[str, Any]:
+        """Return the body of a search for the documents that match all *clauses*, with at most *page* hits."""
+        options = self.options
+        return build_body(
+            clauses,
+            filter=options.filter,
+            exclude_ids=options.exclude_ids,
+            prefix=self.context.prefix,
+            size=page,
+            source=options.source,
+        )
+
 
 class Question:
     """
@@ -152,21 +173,8 @@ class Question:
     def shared_body(self, questions: Sequence[Question], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *questions* like this one, with its plan."""
         if self.known is not None:
-            return self.holders_body({known for each in questions for known in each.known or ()}, page=page)
+            return self.subject.holders_body({known for each in questions for known in each.known or ()}, page=page)
         fingerprints = [each.fingerprint for each in questions]
-        return self._body(candidate_clauses(fingerprints, self.plan, prefix=self.subject.context.prefix), page=page)
-
-    def holders_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
-        """Return the body of a search for the documents that have one of *fingerprints*."""
-        return self._body(holder_clauses(fingerprints, prefix=self.subject.context.prefix), page=page)
-
-    def _body(self, clauses: Sequence[Mapping[str, Any]], *, page: int) -> dict[str, Any]:
-        options = self.subject.options
-        return build_body(
-            clauses,
-            filter=options.filter,
-            exclude_ids=options.exclude_ids,
-            prefix=self.subject.context.prefix,
-            size=page,
-            source=options.source,
+        return self.subject.body(
+            candidate_clauses(fingerprints, self.plan, prefix=self.subject.context.prefix), page=page
         )

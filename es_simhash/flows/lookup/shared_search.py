@@ -51,7 +51,7 @@ class Bundle:
         Return each question's part of the *answer*; ``None`` for each where they have to be asked one by one.
 
         They have to if there is no answer, the search was refused or did not read everything, or a hit has no
-        fingerprint to tell whose it is. The one question of a bundle gets the answer as it is.
+        readable fingerprint to tell whose it is. The one question of a bundle gets the answer as it is.
         """
         if len(self.questions) == 1:
             return [answer]
@@ -62,7 +62,10 @@ class Bundle:
         field = self.questions[0].field
         if len(hits) >= self.page or not all(held_fingerprints(hit, field) for hit in hits):
             return one_by_one
-        return [{**answer, "hits": {"hits": _near(each, hits)}} for each in self.questions]
+        try:
+            return [{**answer, "hits": {"hits": _near(each, hits)}} for each in self.questions]
+        except ValueError:
+            return one_by_one
 
 
 def _near(question: Question, hits: Hits) -> list[Mapping[str, Any]]:

@@ -45,7 +45,7 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     found: list[NearDup] = []
     for part in parts:
         page = min(sizes.next_page, part.missing + 1)
-        body = question.holders_body(part.fingerprints, page=page)
+        body = question.subject.holders_body(part.fingerprints, page=page)
         yield Pass(body, _part_handler(part, collector, found), page, part.documents)
     if skim.is_whole(parts):
         collector.found, collector.candidates = found, skim.candidates

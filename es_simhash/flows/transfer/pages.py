@@ -27,7 +27,9 @@ __all__ = [
     "Hits",
     "Pass",
     "Passes",
+    "close_view",
     "open_ordered_view",
+    "open_view",
     "read_each",
     "read_pages",
     "read_part",
@@ -112,7 +114,7 @@ def read_pages(
         What :func:`~es_simhash.flows.transfer.answers.find_gaps` found in the answers, each once.
     """
     options = {} if routing is None else {"routing": routing}
-    view = yield from _open_view(index, KEEP_ALIVE_SECONDS, options)
+    view = yield from open_view(index, KEEP_ALIVE_SECONDS, options)
     if view is not None:
         view.ranked = ranked
         try:
@@ -123,7 +125,7 @@ def read_pages(
             else:
                 return list(view.gaps)
         finally:
-            yield from _give_back(view.close())
+            yield from close_view(view)
     return (yield from _read_scroll(index, body, handle, page, options))
 
 
@@ -183,7 +185,7 @@ def read_slices(
         page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
         between_pages = page * slices / documents_per_second
         keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
-    view = yield from _open_view(index, keep_alive)
+    view = yield from open_view(index, keep_alive)
     if view is not None:
         view.attempts = ATTEMPTS
         cursors = [Cursor(body, page, part=(number, slices)) for number in range(slices)]
@@ -191,7 +193,7 @@ def read_slices(
             if (yield from _read_view(view, cursors, handle)):
                 return list(view.gaps)
         finally:
-            yield from _give_back(view.close())
+            yield from close_view(view)
 
     def alone(hits: Hits) -> Flow[bool]:
         yield from handle(hits, [])
@@ -237,18 +239,22 @@ def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
 
     ``None`` where there is no point in time, and where the server keeps no order in one, as OpenSearch before 3.3.
     """
-    view = yield from _open_view(index, keep_alive)
+    view = yield from open_view(index, keep_alive)
     if view is None:
         return None
     is_enough = _one_by_one(without_requests(lambda _: True))
     if (yield from _read_view(view, [Cursor({"_source": False}, 1)], is_enough)):
         return view
-    yield from _give_back(view.close())
+    yield from close_view(view)
     return None
 
 
-def _open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
-    """Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing."""
+def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
+    """
+    Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing.
+
+    It ends when nobody has read it for *keep_alive* seconds; *options* are further arguments of the request.
+    """
     arguments = {"index": index, "keep_alive": f"{keep_alive}s", **(options or {})}
     try:
         opened = yield Call("open_point_in_time", arguments, opens=True)
@@ -260,6 +266,13 @@ def _open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None 
         logger.debug("no point in time (%s); scrolling instead", error)
         return None
     return View(opened, keep_alive)
+
+
+def close_view(view: View) -> Flow[None]:
+    """
+    Give *view* back to the server.
+    """
+    yield from _give_back(view.close())
 
 
 def _one_by_one(handle: Handle) -> _Take:
@@ -305,7 +318,7 @@ def _settle(view: View, cursor: Cursor, answer: Any) -> Flow[Hits | None]:
         is_refused = isinstance(answer, BaseException)
         gaps = [] if is_refused else find_gaps(answer)
         if not is_refused:
-            view.pit = answer.get("pit_id", view.pit)
+            view.note(answer)
         if cursor.asked > 1 and is_window_refused(answer if is_refused else gaps):  # by one of several indices
             view.largest_page = min(view.largest_page, max(1, cursor.asked // 2))
         elif is_refused:

@@ -59,6 +59,14 @@ class View:
         score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
         return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
 
+    def call(self, body: Mapping[str, Any]) -> Call:
+        """Return the call that searches in it."""
+        return Call("search", {"body": {**body, "pit": {"id": self.pit, "keep_alive": self.keep_alive}}})
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        """Note its id as an *answer* gives it."""
+        self.pit = answer.get("pit_id", self.pit)
+
     def close(self) -> Call:
         """Return the call that gives it back."""
         body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
@@ -112,12 +120,12 @@ class Cursor:
         """Return the call that reads the next page."""
         self.asked = min(self._page, view.largest_page)
         self._is_ordered = self._is_ordered or self.asked < self._page
-        request = {**self._body, "size": self.asked, "pit": {"id": view.pit, "keep_alive": view.keep_alive}}
+        request = {**self._body, "size": self.asked}
         if self._is_ordered:
             request["sort"] = view.order()
         if self._after is not None:
             request["search_after"] = self._after
-        return Call("search", {"body": request})
+        return view.call(request)
 
     def must_order(self, hits: Hits) -> bool:
         """Return whether more hits than fit on a page were read in no order, and have to be read again in order."""

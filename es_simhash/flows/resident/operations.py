@@ -7,17 +7,28 @@ decided here: a document that has one is always asked for.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.flows.context import Context, local_names
-from es_simhash.flows.protocol import Call, Compute, Flow, Together, status_of
-from es_simhash.flows.transfer.answers import find_gaps, refusal_text
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.resident import reading
+from es_simhash.flows.resident.fault import ResidentError, as_fault
+from es_simhash.flows.resident.reading import (
+    BYTES,
+    Page,
+    broken_query,
+    by_fingerprint,
+    check_memory,
+    fingerprint_terms,
+    read_aggregations,
+    read_fingerprints,
+    read_ranges,
+)
 from es_simhash.flows.transfer.positions import Positions, PositionsError
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.flows.transfer.retry import Patience, is_passing
+from es_simhash.flows.transfer.retry import is_passing
 from es_simhash.index.fields import Fields
 from es_simhash.index.resident.shards import NOTHING, Range, Shard, ShardReading
 
@@ -25,81 +36,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Resident", "ResidentError"]
+__all__ = ["Resident"]
 
-ResidentFault = Literal["remote", "statistics", "primary", "search", "answer", "fingerprint", "memory"]
-
-# Fingerprints that one search returns, and searches in one request.
-PAGE = 50_000
-SEARCHES = 2
-# A table needs up to so many bytes for a fingerprint.
-BYTES = 76
-DIGITS = 16
 GONE = 404
-CUT = 200
-
-
-class ResidentError(Exception):
-    """
-    The fingerprints of an index cannot be kept in memory; caught where lookups are made.
-
-    Attributes:
-        kind:
-            ``"remote"``: the index is on another cluster. ``"statistics"``: the numbers of its shards cannot be read;
-            ``"primary"``: not of every shard. ``"search"``: operations cannot be searched by number. ``"fingerprint"``:
-            a document has block terms and no readable fingerprint. ``"memory"``: there are too many fingerprints.
-            ``"answer"``: the server was too busy, or shards did not answer.
-        detail:
-            The server's own words, or what there is too much of.
-    """
-
-    def __init__(self, kind: ResidentFault, detail: str = "") -> None:
-        super().__init__(kind, detail)
-        self.kind = kind
-        self.detail = detail
-
-    @property
-    def is_passing(self) -> bool:
-        """Whether it may be otherwise in a moment."""
-        return self.kind in ("primary", "answer")
-
-    def __str__(self) -> str:
-        """Return the sentence for people."""
-        sentences = {
-            "remote": "the index is on another cluster",
-            "statistics": "the server does not show the sequence numbers of the shards",
-            "primary": "a shard has no primary",
-            "answer": "the server did not answer a search whole",
-            "search": "the server does not search operations by their sequence numbers",
-            "fingerprint": "a document has block terms and no fingerprint that can be read",
-            "memory": "the fingerprints need more memory than memory_bytes allows",
-        }
-        return sentences[self.kind] + (f" ({self.detail})" if self.detail else "")
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """
-    What one search has shown.
-
-    Attributes:
-        asked:
-            The range.
-        last:
-            The last operation shown; -1 if none was.
-        new:
-            The fingerprints that were not known; ``None`` without an answer.
-        again:
-            Ranges that have to be searched again: itself, or its halves where it has too many fingerprints.
-        is_refused:
-            Whether there was no whole answer.
-    """
-
-    asked: Range
-    last: int = NOTHING
-    new: NDArray[np.uint64] | None = None
-    again: Sequence[Range] = ()
-    is_refused: bool = False
 
 
 class Resident:
@@ -137,11 +76,11 @@ class Resident:
 
     def near(self, fingerprints: Sequence[int]) -> dict[int, list[int]]:
         """Return for each of *fingerprints* those of the table that are near it."""
-        return _by_fingerprint(fingerprints, self._table.near)
+        return by_fingerprint(fingerprints, self._table.near)
 
     def near_among(self, fingerprints: Sequence[int], others: NDArray[np.uint64]) -> dict[int, list[int]]:
         """Return for each of *fingerprints* those of the *others* that are near it."""
-        return _by_fingerprint(fingerprints, lambda wanted: self._table.near_among(wanted, others))
+        return by_fingerprint(fingerprints, lambda wanted: self._table.near_among(wanted, others))
 
     def load(self, *, documents: int) -> Flow[None]:
         """
@@ -156,7 +95,7 @@ class Resident:
             raise ResidentError("memory", f"{documents:,} documents, {self._memory_bytes:,} bytes")
         yield from self.catch_up(documents=documents)
         if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
-            raise ResidentError("search", f"none of {documents:,} documents was shown")
+            raise ResidentError("numbers", f"none of {documents:,} documents was shown")
 
     def catch_up(self, *, documents: int) -> Flow[None]:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
@@ -166,7 +105,7 @@ class Resident:
         for each in self._readings.values():
             each.note_refresh()
         operations = sum(each.latest.largest + 1 for each in self._readings.values())
-        yield from self._read(self._unread(PAGE * max(1, operations // max(1, documents))))
+        yield from self._read(self._unread(reading.PAGE * max(1, operations // max(1, documents))))
         self._own = None if any(each.is_behind for each in self._readings.values()) else Counter()
 
     def note_own(self, written: Mapping[str, int]) -> None:
@@ -195,7 +134,7 @@ class Resident:
         yield from self._take_positions(answer)
         if self._readings.keys() != known:
             self._own = None
-            yield from self._read([each for each in self._unread(PAGE) if each.shard not in known])
+            yield from self._read([each for each in self._unread(reading.PAGE) if each.shard not in known])
         if self._own is not None:
             # These were numbered after all that is certain, so if there are as many numbers, nobody else wrote.
             numbers = Counter[str]()
@@ -217,18 +156,14 @@ class Resident:
     def _body(self, wanted: Range) -> dict[str, Any]:
         fields = self._fields
         numbers = {"gte": wanted.first} if wanted.last is None else {"gte": wanted.first, "lte": wanted.last}
-        blocks = [{"exists": {"field": each}} for each in fields.blocks]
-        broken = {"must_not": {"exists": {"field": fields.fingerprint}}, "should": blocks, "minimum_should_match": 1}
-        # The default order, by count, takes the server twice as long.
-        terms = {"field": fields.fingerprint, "size": PAGE, "order": {"_key": "asc"}, "execution_hint": "map"}
         return {
             "size": 0,
             "query": {"bool": {"filter": [{"range": {"_seq_no": numbers}}]}},
             "track_total_hits": False,
             "aggs": {
-                "fingerprints": {"terms": terms},
+                "fingerprints": fingerprint_terms(fields.fingerprint),
                 "last": {"max": {"field": "_seq_no"}},
-                "broken": {"filter": {"bool": broken}},
+                "broken": {"filter": broken_query(fields)},
             },
         }
 
@@ -242,7 +177,7 @@ class Resident:
         Raises:
             ResidentError: If the table cannot be kept current.
         """
-        pages: list[_Page] = yield Compute(self._take, (asked, answer))
+        pages: list[Page[Range]] = yield Compute(self._take, (asked, [answer]))
         self._advance(pages)
         again = [each for page in pages for each in page.again if each.shard in self._readings]
         return _joined([_new_of(pages), (yield from self._read(again))])
@@ -264,7 +199,7 @@ class Resident:
         except PositionsError as error:
             raise ResidentError(error.kind) from error
         except Exception as error:
-            raise _as_fault(error, "statistics") from error
+            raise as_fault(error, "statistics") from error
         for shard in [each for each in self._readings if each not in positions]:
             del self._readings[shard]
         for shard, position in positions.items():
@@ -272,84 +207,51 @@ class Resident:
 
     def _read(self, ranges: Iterable[Range]) -> Flow[NDArray[np.uint64]]:
         """Search *ranges*, a few in each request; return the fingerprints that are new."""
-        waiting, patience, pages = deque(ranges), Patience(), list[_Page]()
-        asked: list[Range] = []
-        answer: Any = None
-        while waiting or asked:
-            following = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
-            both: list[Call | Compute] = [Compute(self._take, (asked, answer))]
-            if following:
-                both.append(Call("msearch", {"body": self.lines(following)}))
-            taken, *rest = yield Together(both, concurrency=2)
-            if isinstance(taken, BaseException):
-                raise taken
-            pages += taken
-            waiting.extend(each for page in taken for each in page.again)
-            if any(page.is_refused for page in taken):
-                if patience.is_spent:
-                    raise ResidentError("answer")
-                yield patience.wait()
-            elif taken:
-                patience.renew()
-            asked, answer = following, rest[0] if rest else None
+        pages = yield from read_ranges(
+            ranges, calls=lambda some: [Call("msearch", {"body": self.lines(some)})], take=self._take
+        )
         self._advance(pages)
         return _new_of(pages)
 
-    def _take(self, asked: Sequence[Range], answer: Any) -> list[_Page]:
-        """Put the fingerprints of the *answer* to the searches of the ranges *asked* into the table."""
+    def _take(self, asked: Sequence[Range], answers: Sequence[Any]) -> list[Page[Range]]:
+        """Put the fingerprints of the answer to the one multi-search of the ranges *asked* into the table."""
+        [answer] = answers
         if isinstance(answer, Exception):
             if not is_passing(answer):
-                raise _as_fault(answer, "search")
-            return [_Page(each, again=[each], is_refused=True) for each in asked]
-        answers = answer["responses"] if asked else ()
-        pages = [self._page(each, one) for each, one in zip(asked, answers, strict=True)]
-        if self._table.nbytes > self._memory_bytes:
-            raise ResidentError("memory", f"{self._table.nbytes:,} bytes for {len(self._table):,} fingerprints")
+                raise as_fault(answer, "numbers")
+            return [Page(each, again=[each], is_refused=True) for each in asked]
+        pages = [self._page(each, one) for each, one in zip(asked, answer["responses"], strict=True)]
+        check_memory(self._table, self._memory_bytes)
         return pages
 
-    def _page(self, asked: Range, answer: Mapping[str, Any]) -> _Page:
-        status = answer.get("status", 0)
+    def _page(self, asked: Range, answer: Mapping[str, Any]) -> Page[Range]:
         # An index that is gone has no position the next time.
-        if "error" in answer and not is_passing(status) and status != GONE:
-            raise ResidentError("search", refusal_text(answer["error"])[:CUT])
-        if "error" in answer or find_gaps(answer, ignore=["terminated_early"]):
-            return _Page(asked, again=[asked], is_refused=True)
-        found = answer["aggregations"]
+        found = None if answer.get("status") == GONE else read_aggregations(answer, "numbers")
+        if found is None:
+            return Page(asked, again=[asked], is_refused=True)
         terms, last = found["fingerprints"], found["last"].get("value")
-        try:
-            values = _values([each["key"] for each in terms["buckets"]])
-        except ValueError as error:
-            raise ResidentError("fingerprint", str(error)[:CUT]) from error
+        values = read_fingerprints([each["key"] for each in terms["buckets"]])
         if found["broken"]["doc_count"]:
             raise ResidentError("fingerprint")
         last = NOTHING if last is None else int(last)
         again = asked.halves(last) if terms.get("sum_other_doc_count") else []
-        return _Page(asked, last, self._table.add(values), again)
+        return Page(asked, self._table.add(values), again, last=last)
 
-    def _advance(self, pages: Iterable[_Page]) -> None:
+    def _advance(self, pages: Iterable[Page[Range]]) -> None:
         """Note how far each shard was read, all of whose operations *pages* have shown."""
-        whole: dict[Shard, list[_Page]] = {}
+        whole: dict[Shard, list[Page[Range]]] = {}
         for each in pages:
             if not each.again:
                 whole.setdefault(each.asked.shard, []).append(each)
         for shard, shown in whole.items():
-            if (reading := self._readings.get(shard)) is not None:
+            if (known := self._readings.get(shard)) is not None:
                 first, *others = shown
                 # Several searches may have been made in views of the index that differ.
-                is_one = not others and first.asked.last is None and first.asked.first <= reading.certain + 1
-                reading.advance(first.last if is_one else None)
+                is_one = not others and first.asked.last is None and first.asked.first <= known.certain + 1
+                known.advance(first.last if is_one else None)
 
 
-def _by_fingerprint(
-    fingerprints: Sequence[int], find: Callable[[NDArray[np.uint64]], Sequence[NDArray[np.uint64]]]
-) -> dict[int, list[int]]:
-    import numpy as np  # noqa: PLC0415 -- loads slowly
-
-    found = find(np.array(fingerprints, np.uint64))
-    return {wanted: each.tolist() for wanted, each in zip(fingerprints, found, strict=True)}
-
-
-def _new_of(pages: Sequence[_Page]) -> NDArray[np.uint64]:
+def _new_of(pages: Sequence[Page[Range]]) -> NDArray[np.uint64]:
     return _joined([each.new for each in pages if each.new is not None])
 
 
@@ -357,17 +259,3 @@ def _joined(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     import numpy as np  # noqa: PLC0415 -- loads slowly
 
     return np.concatenate([np.empty(0, np.uint64), *parts])
-
-
-def _values(digits: Sequence[str]) -> NDArray[np.uint64]:
-    """Return fingerprints of 16 hex digits as numbers."""
-    import numpy as np  # noqa: PLC0415 -- loads slowly
-
-    if wrong := [each for each in digits if len(each) != DIGITS]:
-        raise ValueError(wrong[0])
-    return np.frombuffer(bytes.fromhex("".join(digits)), ">u8").astype(np.uint64)
-
-
-def _as_fault(error: Exception, kind: ResidentFault) -> Exception:
-    """Return what a refusal means here; the client's own exception where the server did not answer."""
-    return error if status_of(error) is None else ResidentError(kind, refusal_text(error)[:CUT])
