@@ -5,12 +5,16 @@ Passages: the guarantee on planted runs, what they cost in bytes and in the time
     python bench/passages.py short DOCS.jsonl.gz ...
     python bench/passages.py index --product opensearch DOCS.jsonl.gz ...
     python bench/passages.py lookup --product opensearch --documents 100000 DOCS.jsonl.gz ...
+    python bench/passages.py common --product opensearch --documents 1000000 --folder DIR DOCS.jsonl.gz ...
 
 ``guarantee`` plants runs of 100 to 2,000 letters (Chinese: 80 to 800 characters) of one text in two others, and
 counts the pairs that share a term and whose run is then found. ``short`` takes excerpts of fewer letters, and counts
 those that are candidates for their text, and the reverse. Both need no server. ``index`` writes the documents with and
 without passages, in turns, and compares the seconds and, after a force merge, the bytes. ``lookup`` compares lookups
-by texts of the index with an empty search, and asks for planted runs. Each prints JSON.
+by texts of the index with an empty search, and asks for planted runs. ``common`` compares lookups by documents of which
+a part, a notice of 500 letters, stands in 0.01, 0.1, 1 or 10 % of all documents; beyond those of the files, documents
+are made of runs of four real words. It gives processor time too, of the client and the server together, which other
+work on the machine changes less. The folder keeps the index for another run. Each prints JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,9 @@ from es_simhash.index.passages.compare import Question, compare_passages
 from es_simhash.servers import embedded_server
 
 INDEX = "passages"
+# Shares of the documents that have a notice, and its letters.
+SHARES = (0.0001, 0.001, 0.01, 0.1)
+NOTICE = 500
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 
 
@@ -117,7 +124,7 @@ def create(client: Any, *, passages: bool, name: str = INDEX) -> SimHashClient:
     return simhash
 
 
-def ingest(simhash: SimHashClient, texts: list[str], name: str = INDEX) -> tuple[float, float]:
+def ingest(simhash: SimHashClient, texts: Iterable[str], name: str = INDEX) -> tuple[float, float]:
     """Return the seconds, and the seconds of this process's processor, that an ingest of *texts* takes."""
     documents = ({"_id": f"{n}", "text": text} for n, text in enumerate(texts))
     start, begin = time.perf_counter(), time.process_time()
@@ -208,10 +215,99 @@ def measure_lookup(client: Any, texts: list[str], options: argparse.Namespace) -
     }
 
 
+def recombine(texts: list[str], count: int, chance: random.Random) -> Iterator[str]:
+    """Yield *texts*, and then others of as many words, made of runs of four words, until there are *count*."""
+    yield from texts[:count]
+    words = [text.split() for text in chance.sample(texts, min(20_000, len(texts)))]
+    words = [each for each in words if len(each) > 20] or words
+    for _ in range(count - len(texts)):
+        runs = (chance.choice(words) for _ in range(len(chance.choice(words)) // 4 + 1))
+        begun = ((run, chance.randrange(max(1, len(run) - 4))) for run in runs)
+        yield " ".join(word for run, begin in begun for word in run[begin : begin + 4])
+
+
+def share_of(place: int) -> int | None:
+    """Return the place in SHARES of the notice that a document has; none for most documents."""
+    return next((number for number, share in enumerate(SHARES) if place % round(1 / share) == number), None)
+
+
+def measure_common(client: Any, texts: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """Return what lookups cost by documents that share a notice with more or fewer documents."""
+    chance = random.Random(options.seed)
+    pool = [word for text in texts[:5_000] for word in text.split()]
+    notices = [" ".join(chance.choices(pool, k=NOTICE // 4)) for _ in SHARES]
+    examples: dict[int | None, list[str]] = {}
+
+    def documents() -> Iterator[str]:
+        for place, text in enumerate(recombine(texts, options.documents, chance)):
+            number = share_of(place)
+            full = text if number is None else f"{text}\n\n{notices[number]}"
+            known = examples.setdefault(number, [])
+            if len(known) < options.lookups:
+                known.append(full)
+            yield full
+
+    if client.indices.exists(index=INDEX):
+        simhash = SimHashClient(client)
+        for _ in documents():
+            if all(len(examples.get(each, ())) == options.lookups for each in (None, *range(len(SHARES)))):
+                break
+    else:
+        simhash = create(client, passages=True)
+        ingest(simhash, documents())
+        client.indices.forcemerge(index=INDEX, max_num_segments=1, request_timeout=3_600)
+    client.indices.refresh(index=INDEX)
+
+    def empty(_: str) -> Any:
+        return client.search(index=INDEX, body=EMPTY)
+
+    def look(text: str) -> Any:
+        return simhash.find_passages(INDEX, text, on_incomplete="return")
+
+    rows = []
+    for number, share in ((None, 0.0), *enumerate(SHARES)):
+        questions = examples[number]
+        answers = [look(text) for text in questions]  # warms the server, too
+        nothing, whole = (
+            [processor_milliseconds(client, way, questions * times) for _ in range(options.rounds)]
+            for way, times in ((empty, 20), (look, 1))
+        )
+        spent, base = (statistics.median(each[0] for each in found) for found in (whole, nothing))
+        took, basis = (statistics.median(each[1] for each in found) for found in (whole, nothing))
+        rows.append(
+            {
+                "share": share,
+                "candidates": statistics.median(each.candidates for each in answers),
+                "found": statistics.median(map(len, answers)),
+                "incomplete": sum(not each.complete for each in answers),
+                "processor_milliseconds": round(spent, 2),
+                "processor_over_empty": round(spent / base, 1),
+                "milliseconds": round(took, 2),
+                "over_empty": round(took / basis, 1),
+            }
+        )
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    return {"rows": rows, "lookups": options.lookups}
+
+
+def processor_milliseconds(client: Any, way: Callable[[str], Any], questions: Sequence[str]) -> tuple[float, float]:
+    """Return the milliseconds of processor, of client and server, and those that pass, for one of *questions*."""
+
+    def server() -> float:
+        nodes = client.nodes.stats(metric="process")["nodes"].values()
+        return sum(each["process"]["cpu"]["total_in_millis"] for each in nodes)
+
+    before, begin, start = server(), time.process_time(), time.perf_counter()
+    for text in questions:
+        way(text)
+    passed, own = time.perf_counter() - start, time.process_time() - begin
+    return (1000 * own + server() - before) / len(questions), 1000 * passed / len(questions)
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["guarantee", "short", "index", "lookup"])
+    parser.add_argument("part", choices=["guarantee", "short", "index", "lookup", "common"])
     parser.add_argument("docs", type=Path, nargs="+")
     parser.add_argument("--product", choices=["opensearch", "elasticsearch"], default="opensearch")
     parser.add_argument("--documents", type=int, default=20_000)
@@ -219,6 +315,7 @@ def main() -> None:
     parser.add_argument("--lookups", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="where the server keeps its index")
     options = parser.parse_args()
     result: dict[str, Any] = {"command": " ".join(sys.argv)}
     if options.part in ("guarantee", "short"):
@@ -226,8 +323,8 @@ def main() -> None:
         print(json.dumps(result | pure(options), indent=1))
         return
     texts = read_texts(options.docs, options.documents)
-    measure = measure_index if options.part == "index" else measure_lookup
-    with embedded_server(options.product, heap="1g") as server:
+    measure = {"index": measure_index, "lookup": measure_lookup, "common": measure_common}[options.part]
+    with embedded_server(options.product, heap="1g", data=options.folder) as server:
         client = connect(server)
         print(json.dumps(result | {"documents": len(texts)} | measure(client, texts, options), indent=1))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
@@ -341,6 +342,10 @@ def is_match(query, id_, source):
         return id_ in body["values"]
     if kind == "exists":
         return value_of(source, body["field"]) is not None
+    if kind == "multi_match":
+        phrase = " ".join(re.findall(r"\w+", body["query"].lower()))
+        texts = (" ".join(re.findall(r"\w+", str(value_of(source, name)).lower())) for name in body["fields"])
+        return any(f" {phrase} " in f" {text} " for text in texts)
     [(name, wanted)] = body.items()
     if name == "_index":
         return INDEX in wanted

@@ -83,6 +83,17 @@ def test_what_a_long_text_repeats_needs_no_edit():
     assert edit.edit_similarity(letters, changed) == 1 - 1 / changed.size
 
 
+def test_a_long_text_that_repeats_itself_and_has_scattered_errors_is_found():
+    """No run stands in it once, and still few edits are found to suffice."""
+    chance = np.random.default_rng(5)
+    lines = chance.integers(0x61, 0x7A, (6, 90)).astype(np.uint64)
+    units = lines[chance.integers(0, 6, 1_200)].ravel()
+    changed = units.copy()
+    changed[chance.choice(units.size, units.size // 50, replace=False)] = 0x2D00
+    changed = np.delete(changed, chance.choice(units.size, 300, replace=False))
+    assert edit.edit_similarity(units, changed, bound=0.9) == pytest.approx(0.98 - 300 / units.size, abs=0.005)
+
+
 def test_letters_leave_out_what_stands_between_words():
     """Space, hyphen and case are no edits, whatever the length of the text."""
     long = "The boat leaves at nine. " * 50_000

@@ -43,6 +43,7 @@ USES = {
     "explain --index": ("shared", "explain --index INDEX 1 2"),
     "doctor": ("shared", "doctor INDEX"),
     "tune": ("shared", "tune INDEX"),
+    "boilerplate": ("shared", "boilerplate INDEX --out REPORT"),
     "groups": ("shared", "groups INDEX"),
     "query --group-of": ("shared", "query --kql --index INDEX --group-of 1"),
     "stats": ("shared", "stats INDEX"),

@@ -11,7 +11,7 @@ from es_simhash import InvalidInputError, MappingError, Overlap, Overlaps, Passa
 from es_simhash.hashing.winnowing import passage_terms
 from es_simhash.index.marker import marker_name
 from es_simhash.index.meta import IndexSettings, build_settings
-from es_simhash.index.passages.query import candidates_query
+from es_simhash.index.passages.query import candidates_query, terms_query
 from tests import reference_passages
 
 VECTORS = json.loads((Path(__file__).parents[1] / "passage_vectors.json").read_text(encoding="utf-8"))
@@ -56,6 +56,12 @@ def test_a_scheme_that_changes_texts_has_no_passages():
         build_settings(scheme=get_scheme("shingles", preprocess=("t2s",)), passages=True)
 
 
+def test_a_scheme_of_features_has_no_passages():
+    """There is no text of which anything could write passages."""
+    with pytest.raises(InvalidInputError, match="weighted-1 takes features, not text"):
+        build_settings(scheme="weighted", passages=True)
+
+
 def test_fields_of_a_document():
     """A text without features in its scheme has passages too."""
     assert document_fields("...", passages=True) == {}
@@ -83,7 +89,8 @@ def test_rows():
 
 def test_the_query_of_candidates():
     """Filters and excluded ids stand beside the terms."""
-    query = candidates_query(["a"], prefix="p", without=["b"], filter={"term": {"x": 1}}, exclude_ids=["1"])
+    wanted, without = (terms_query([each], prefix="p") for each in "ab")
+    query = candidates_query(wanted, without=without, filter={"term": {"x": 1}}, exclude_ids=["1"])
     assert query == {
         "bool": {
             "filter": [{"terms": {"p.passages": ["a"]}}, {"term": {"x": 1}}],

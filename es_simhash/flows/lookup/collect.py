@@ -117,4 +117,4 @@ class Collector:
             candidates=self.candidates,
             reasons=tuple(map(str, self.gaps)),
         )
-        return check_complete(answer, subject.options)
+        return check_complete(answer, subject.options.on_incomplete)

@@ -43,7 +43,7 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
-        return check_complete(NearDups(complete=False, reasons=error.reasons), options)
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
         wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))

@@ -104,7 +104,7 @@ def _look_each_up(
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        yield from take([check_complete(unknown, options) for _ in given])
+        yield from take([check_complete(unknown, options.on_incomplete) for _ in given])
         return
     memory = MemoryLookups(request, len(given) if isinstance(given, Sized) else None)
     sizes = options.sizes

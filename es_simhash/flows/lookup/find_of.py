@@ -67,7 +67,7 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
-        return check_complete(NearDups(complete=False, reasons=error.reasons), options)
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
         found = yield from _find_unverified(context, index, id, settings, before_verification(options))
@@ -101,7 +101,8 @@ def _find_unverified(
     # A copy of the document that was not read may have another fingerprint.
     reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
     items = tuple(islice(others, options.size))
-    return check_complete(replace(found, items=items, complete=found.complete and not gaps, reasons=reasons), options)
+    answer = replace(found, items=items, complete=found.complete and not gaps, reasons=reasons)
+    return check_complete(answer, options.on_incomplete)
 
 
 def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:

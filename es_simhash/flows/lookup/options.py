@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from es_simhash.arguments import check_choice, check_count, check_name, check_names
 from es_simhash.errors import IncompleteSearchError
@@ -18,7 +18,6 @@ from es_simhash.index.meta import IndexSettings
 from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, LookupPlan, check_max_distance, check_plan
 from es_simhash.index.presets import Preset, get_preset
 from es_simhash.index.query import check_filter, check_source
-from es_simhash.index.rescore import NearDups
 
 __all__ = ["OnIncomplete", "Options", "Sizes", "check_complete", "effective_distance", "usable_limits"]
 
@@ -127,17 +126,30 @@ def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Li
     return limits if settings.allows_scripts else replace(limits, scripts=False)
 
 
-def check_complete(answer: NearDups, options: Options) -> NearDups:
+class _Answer(Protocol):
+    """What answers of lookups have in common."""
+
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def reasons(self) -> tuple[str, ...]: ...
+    def __len__(self) -> int: ...
+
+
+_A = TypeVar("_A", bound=_Answer)
+
+
+def check_complete(answer: _A, on_incomplete: OnIncomplete, *, what: str = "near-duplicates") -> _A:
     """
-    Return *answer* if it is complete, or if the caller asked for incomplete answers.
+    Return *answer*, which has *what*, if it is complete, or if the caller asked for incomplete answers.
 
     Raises:
         IncompleteSearchError: Otherwise; it carries the answer.
     """
-    if answer.complete or options.on_incomplete == "return":
+    if answer.complete or on_incomplete == "return":
         return answer
     raise IncompleteSearchError(
-        f"near-duplicates may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in .results, "
+        f"{what} may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in .results, "
         'or pass on_incomplete="return"',
         results=answer,
         reasons=answer.reasons,

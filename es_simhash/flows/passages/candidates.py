@@ -1,5 +1,6 @@
 """
-Reads the candidates of a lookup of passages: every document that has a term of the text, with its text.
+Reads the candidates of a lookup of passages, with their texts: every document that has a term of the text, and for a
+short text every document in which the server finds most of its pieces.
 
 One search, where the first page holds them all; else page by page. Where they are very many, documents with a rare term
 come first. Those that have only common terms come last, and are counted instead where they are too many.
@@ -8,7 +9,7 @@ come first. Those that have only common terms come last, and are counted instead
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.flows.confirmation import confirm, send_confirmed
 from es_simhash.flows.passages.lookup import CommonPassages, Lookup
@@ -16,11 +17,15 @@ from es_simhash.flows.protocol import Call, Compute, Flow
 from es_simhash.flows.transfer.answers import Gap, find_gaps, is_source_refused, is_window_refused
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.texts import search_texts, text_body
-from es_simhash.index.passages.query import candidates_query, frequency_body
+from es_simhash.index.passages.query import candidates_query, frequency_body, pieces_query, terms_query
+
+if TYPE_CHECKING:
+    from es_simhash.index.passages.pieces import Pieces
 
 __all__ = ["read_candidates"]
 
 Take = Callable[[Hits], Flow[None]]
+Query: TypeAlias = dict[str, Any]
 
 
 def read_candidates(lookup: Lookup, take: Take, *, may_refuse: bool) -> Flow[None]:
@@ -33,40 +38,65 @@ def read_candidates(lookup: Lookup, take: Take, *, may_refuse: bool) -> Flow[Non
     step = lookup.options.sizes.terms
     for begin in range(0, len(terms), step):
         yield from _read_part(lookup, terms[begin : begin + step], take, may_refuse=may_refuse)
+    pieces: Pieces | None = yield Compute(lookup.pieces)
+    if pieces is not None:
+        lookup.is_by_text = True
+        yield from _read_by_text(lookup, pieces, terms, take, may_refuse=may_refuse)
 
 
 def _read_part(lookup: Lookup, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
     sizes = lookup.options.sizes
-    answer = yield from _first_page(lookup, terms)
-    if answer is None:
-        yield from _read_all(lookup, terms, take)
-        return
-    gaps, hits = find_gaps(answer), answer["hits"]["hits"]
-    number = answer["hits"]["total"]["value"]
-    if gaps or number <= len(hits):
-        lookup.note(gaps)
-        yield from take(hits)
+    query = _terms_query(lookup, terms)
+    number = yield from _read_first(lookup, query, take)
+    if number == 0:
         return
     rare: list[str] = []
     common: list[str] = []
     if number > sizes.common:
         rare, common = yield from _split(lookup, terms)
     if not common:
-        yield from _read_all(lookup, terms, take)
+        yield from _read_all(lookup, query, take)
         return
     if rare:
-        yield from _read_all(lookup, rare, take)
+        yield from _read_all(lookup, _terms_query(lookup, rare), take)
+    query = _terms_query(lookup, common, without=rare)
     if may_refuse:
-        number = yield from _count(lookup, common, rare)
+        number = yield from _count(lookup, query)
         if number > sizes.common:
             lookup.note([CommonPassages(number, len(common))])
             return
-    yield from _read_all(lookup, common, take, without=rare)
+    yield from _read_all(lookup, query, take)
 
 
-def _first_page(lookup: Lookup, terms: Sequence[str]) -> Flow[Mapping[str, Any] | None]:
+def _read_by_text(lookup: Lookup, pieces: Pieces, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
+    """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
+    without = terms_query(terms, prefix=lookup.context.prefix)
+    query = _query(lookup, pieces_query(pieces, lookup.fields), without)
+    number = yield from _read_first(lookup, query, take)
+    if may_refuse and number > lookup.options.sizes.common:
+        lookup.note([CommonPassages(number)])
+    elif number:
+        yield from _read_all(lookup, query, take)
+
+
+def _read_first(lookup: Lookup, query: Query, take: Take) -> Flow[int]:
+    """Return how many candidates are to be read page by page: 0 if all were given to *take*."""
+    answer = yield from _first_page(lookup, query)
+    if answer is None:
+        yield from _read_all(lookup, query, take)
+        return 0
+    gaps, hits = find_gaps(answer), answer["hits"]["hits"]
+    number: int = answer["hits"]["total"]["value"]
+    if not gaps and number > len(hits):
+        return number
+    lookup.note(gaps)
+    yield from take(hits)
+    return 0
+
+
+def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
     """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
-    body = {"size": lookup.options.sizes.first_page, "query": _query(lookup, terms), "track_total_hits": True}
+    body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
     try:
         answer = yield from search_texts(
             lookup.index,
@@ -82,8 +112,8 @@ def _first_page(lookup: Lookup, terms: Sequence[str]) -> Flow[Mapping[str, Any] 
     return None if is_window_refused(find_gaps(answer)) else answer
 
 
-def _read_all(lookup: Lookup, terms: Sequence[str], take: Take, *, without: Sequence[str] = ()) -> Flow[None]:
-    body = text_body({"query": _query(lookup, terms, without)}, lookup.fields)
+def _read_all(lookup: Lookup, query: Query, take: Take) -> Flow[None]:
+    body = text_body({"query": query}, lookup.fields)
     try:
         gaps = yield from _read_body(lookup, body, take)
         is_refused = is_source_refused(gaps)
@@ -136,8 +166,8 @@ def _split(lookup: Lookup, terms: Sequence[str]) -> Flow[tuple[list[str], list[s
     return rare, common
 
 
-def _count(lookup: Lookup, terms: Sequence[str], without: Sequence[str]) -> Flow[int]:
-    body = {"size": 0, "track_total_hits": True, "query": _query(lookup, terms, without)}
+def _count(lookup: Lookup, query: Query) -> Flow[int]:
+    body = {"size": 0, "track_total_hits": True, "query": query}
     routing = {} if lookup.options.routing is None else {"routing": lookup.options.routing}
     answer = yield Call("search", {"index": lookup.index, "body": body, **routing})
     lookup.note(find_gaps(answer, ignore=["terminated_early"]))
@@ -145,12 +175,12 @@ def _count(lookup: Lookup, terms: Sequence[str], without: Sequence[str]) -> Flow
     return number
 
 
-def _query(lookup: Lookup, terms: Sequence[str], without: Sequence[str] = ()) -> dict[str, Any]:
+def _terms_query(lookup: Lookup, terms: Sequence[str], *, without: Sequence[str] = ()) -> Query:
+    prefix = lookup.context.prefix
+    excluded = terms_query(without, prefix=prefix) if without else None
+    return _query(lookup, terms_query(terms, prefix=prefix), excluded)
+
+
+def _query(lookup: Lookup, wanted: Query, without: Query | None) -> Query:
     options = lookup.options
-    return candidates_query(
-        terms,
-        without=without,
-        prefix=lookup.context.prefix,
-        filter=options.filter,
-        exclude_ids=options.exclude_ids,
-    )
+    return candidates_query(wanted, without=without, filter=options.filter, exclude_ids=options.exclude_ids)

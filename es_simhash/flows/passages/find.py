@@ -38,7 +38,8 @@ def find(context: Context, index: Index, text: str, options: PassageOptions) -> 
     """
     Return the documents of *index* that share passages with *text*.
 
-    Cost: one search that brings the texts of up to 100 candidates, and more pages where there are more.
+    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages where there
+    are more.
     """
     _check_text(text)
     return (yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text)))

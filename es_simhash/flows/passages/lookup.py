@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.passages.options import PassageOptions, check_overlaps
+from es_simhash.flows.lookup.options import check_complete
+from es_simhash.flows.passages.options import PassageOptions
 from es_simhash.flows.transfer.answers import Gap
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.transfer.texts import read_hit
@@ -20,6 +21,7 @@ from es_simhash.index.passages.found import Overlap, Overlaps
 
 if TYPE_CHECKING:
     from es_simhash.index.passages.compare import Question
+    from es_simhash.index.passages.pieces import Pieces
 
 __all__ = ["CommonPassages", "Lookup", "NotCompared", "Page", "Unfilled", "refuse_without_passages"]
 
@@ -72,16 +74,17 @@ class CommonPassages:
         documents:
             How many they are.
         terms:
-            How many terms of the text are so common.
+            How many terms of the text are so common; 0 if the documents were found by words of a short text.
     """
 
     documents: int
-    terms: int
+    terms: int = 0
 
     def __str__(self) -> str:
         """Return the sentence for people."""
+        hashes = f" ({self.terms} hashes)" if self.terms else ""
         return (
-            f"{self.documents} documents share only passages that very many documents have ({self.terms} hashes): "
+            f"{self.documents} documents share only passages that very many documents have{hashes}: "
             "read them with stream_passages, or narrow the lookup with a filter"
         )
 
@@ -134,6 +137,8 @@ class Lookup:
             Why documents may be missing.
         candidates:
             How many documents were compared.
+        is_by_text:
+            Whether candidates have words of the text, and no term.
     """
 
     def __init__(
@@ -148,6 +153,7 @@ class Lookup:
         self.each = each
         self.text = ""
         self.candidates = 0
+        self.is_by_text = False
         self.gaps: dict[Reason, None] = {}
         self._terms: list[str] | None = None
         self._question: Question | None = None
@@ -167,6 +173,12 @@ class Lookup:
 
             self._terms = question_terms(self.text)
         return self._terms
+
+    def pieces(self) -> Pieces | None:
+        """Return the pieces of the text, if it is short enough to need them."""
+        from es_simhash.index.passages.pieces import cut_pieces  # noqa: PLC0415 -- loads numpy
+
+        return cut_pieces(self.text, min_contained=self.options.min_contained)
 
     def note(self, reasons: Iterable[Reason]) -> None:
         """Note why documents may be missing."""
@@ -206,6 +218,8 @@ class Lookup:
                 continue
             shares = each.contained, each.contains, each.similarity
             page.found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
+        if self.is_by_text:
+            return page
         terms = set(self.terms())
         for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
             if terms.isdisjoint(present):
@@ -243,4 +257,4 @@ class Lookup:
             reasons=tuple(map(str, self.gaps)),
             stale=tuple(self._stale),
         )
-        return check_overlaps(answer, options)
+        return check_complete(answer, options.on_incomplete, what="documents with shared passages")

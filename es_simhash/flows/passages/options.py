@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from es_simhash.arguments import check_choice, check_count, check_name, check_names
-from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.lookup.options import OnIncomplete
-from es_simhash.index.passages.found import Overlaps
 from es_simhash.index.query import check_filter
 from es_simhash.index.similarity import check_bound
 
-__all__ = ["SHORTEST_RUN", "PassageOptions", "PassageSizes", "check_overlaps"]
+__all__ = ["SHORTEST_RUN", "PassageOptions", "PassageSizes"]
 
 SHORTEST_RUN = 100
 """Letters of the shortest run that is certain to be found (``hashing.winnowing.GUARANTEE``)."""
@@ -76,20 +74,3 @@ class PassageOptions:
         check_filter(self.filter)
         object.__setattr__(self, "exclude_ids", check_names("exclude_ids", self.exclude_ids, of="ids"))
         check_choice("on_incomplete", self.on_incomplete, get_args(OnIncomplete))
-
-
-def check_overlaps(answer: Overlaps, options: PassageOptions) -> Overlaps:
-    """
-    Return *answer* if it is complete, or if the caller asked for incomplete answers.
-
-    Raises:
-        IncompleteSearchError: Otherwise; it carries the answer.
-    """
-    if answer.complete or options.on_incomplete == "return":
-        return answer
-    raise IncompleteSearchError(
-        f"documents with shared passages may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in "
-        '.results, or pass on_incomplete="return"',
-        results=answer,
-        reasons=answer.reasons,
-    )

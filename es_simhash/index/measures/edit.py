@@ -1,9 +1,10 @@
 """
 Edit similarity: the share of a text that stays if the fewest units are replaced, inserted or deleted (Levenshtein).
 
-Two texts are compared exactly up to 32,768 units each. Longer ones are cut at runs that both have once, and the edits
-between these are summed: some sequence of edits, if perhaps not the shortest, so the similarity is never too large. The
-time grows with the length of the texts, not with its square.
+Two texts are compared exactly up to 32,768 units each. Longer ones are cut at runs that both have once, and what is
+still long, because it repeats itself, at runs that stand in nearly the same place of both. The edits between the cuts
+are summed: some sequence of edits, if perhaps not the shortest, so the similarity is never too large. The time grows
+with the length of the texts, not with its square.
 
 Source: H. Hyyrö, "A Bit-Vector Algorithm for Computing Levenshtein and Damerau Edit Distances" (2003), as in rapidfuzz.
 """
@@ -11,6 +12,7 @@ Source: H. Hyyrö, "A Bit-Vector Algorithm for Computing Levenshtein and Damerau
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,14 +89,31 @@ def _to_text(units: Shingles) -> str:
 
 def _anchored_distance(first: Shingles, second: Shingles, allowed: int) -> int:
     """Return a number of edits that suffices; more than *allowed* as soon as that is passed."""
+
+    def long_part(part: Shingles, other: Shingles, allowed: int) -> int:
+        cuts = _nearby_anchors(part, other)
+        return _sum_parts(part, other, cuts, allowed, lambda part, other, _: max(part.size, other.size))
+
+    return _sum_parts(first, second, _anchors(first, second), allowed, long_part)
+
+
+def _sum_parts(
+    first: Shingles,
+    second: Shingles,
+    cuts: Sequence[tuple[int, int]],
+    allowed: int,
+    long_part: Callable[[Shingles, Shingles, int], int],
+) -> int:
+    """Return the edits of the parts between *cuts*, *long_part* of those that are not compared exactly."""
     total = start = other_start = 0
-    for end, other_end in [*_anchors(first, second), (first.size, second.size)]:
+    for end, other_end in [*cuts, (first.size, second.size)]:
         part, other = _trim(first[start:end], second[other_start:other_end])
-        if part.size * other.size <= _EXACT_PART:
-            # At least 0: the cutoff only saves time, and what is above it is not looked at.
-            total += _distance(part, other, allowed - total) if part.size and other.size else part.size + other.size
+        if not part.size or not other.size:
+            total += part.size + other.size
         else:
-            total += max(part.size, other.size)
+            compare = _distance if part.size * other.size <= _EXACT_PART else long_part
+            # At least 0: the cutoff only saves time, and what is above it is not looked at.
+            total += compare(part, other, allowed - total)
         if total > allowed:
             break
         start, other_start = end, other_end
@@ -126,6 +145,44 @@ def _anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
 
 def _single_runs(units: Shingles) -> tuple[Shingles, NDArray[np.intp]]:
     """Return the hashes of runs that *units* have once, of one run in 16, and where they stand."""
+    hashes = _run_hashes(units)
+    places = np.flatnonzero(hashes % np.uint64(_ONE_OF) == 0)
+    runs, where, counts = np.unique(hashes[places], return_index=True, return_counts=True)
+    return runs[counts == 1], places[where[counts == 1]]
+
+
+def _nearby_anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
+    """
+    Return where runs stand that both texts have, in the order of both, however often they have them.
+
+    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to which
+    the run before it leads. What is farther away than the stretch without a run is long is not taken.
+    """
+    places = np.arange(0, first.size - _RUN + 1, _ONE_OF)
+    runs, others = _run_hashes(first)[places], _run_hashes(second)
+    order = np.argsort(others, kind="stable")
+    lows, highs = (np.searchsorted(others[order], runs, side=side).tolist() for side in ("left", "right"))
+    known: list[int] = order.tolist()
+    kept = [(0, 0)]
+    step = max(1, _APART // _ONE_OF)
+    for begin in range(0, places.size, step):
+        last, other_last = kept[-1]
+        nearest: tuple[int, int, int] | None = None
+        for number in range(begin, min(begin + step, places.size)):
+            place = int(places[number])
+            low, high, expected = lows[number], highs[number], place + other_last - last
+            after = bisect_left(known, expected, low, high)
+            for other in known[max(low, after - 1) : min(high, after + 1)]:
+                found = abs(other - expected), place, other
+                if other > other_last and (nearest is None or found < nearest):
+                    nearest = found
+        if nearest is not None and nearest[0] <= nearest[1] - last:
+            kept.append(nearest[1:])
+    return kept[1:]
+
+
+def _run_hashes(units: Shingles) -> Shingles:
+    """Return the hash of the run of 16 units that begins at each place."""
     hashes, step = units, 1
     while step < _RUN:
         # What was a run of `step` units becomes one of twice as many.
@@ -133,9 +190,7 @@ def _single_runs(units: Shingles) -> tuple[Shingles, NDArray[np.intp]]:
         mixed += (hashes[step:] ^ hashes[step:] >> np.uint64(29)) * np.uint64(0xD6E8_FEB8_6659_FD93)
         mixed ^= mixed >> np.uint64(32)
         hashes, step = mixed, 2 * step
-    places = np.flatnonzero(hashes % np.uint64(_ONE_OF) == 0)
-    runs, where, counts = np.unique(hashes[places], return_index=True, return_counts=True)
-    return runs[counts == 1], places[where[counts == 1]]
+    return hashes
 
 
 def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:

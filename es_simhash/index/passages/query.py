@@ -5,31 +5,52 @@ Search bodies of lookups of passages: plain query DSL that both products underst
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.index.fields import Fields
 from es_simhash.index.query import check_filter
 
-__all__ = ["candidates_query", "frequency_body", "without_passages_query"]
+if TYPE_CHECKING:
+    from es_simhash.index.passages.pieces import Pieces
+
+__all__ = ["candidates_query", "frequency_body", "pieces_query", "terms_query", "without_passages_query"]
+
+
+def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
+    """
+    Return the query of documents that have one of *terms*.
+    """
+    return {"terms": {Fields(prefix).passages: list(terms)}}
 
 
 def candidates_query(
-    terms: Sequence[str],
+    wanted: Mapping[str, Any],
     *,
-    prefix: str,
-    without: Sequence[str] = (),
+    without: Mapping[str, Any] | None = None,
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     exclude_ids: Iterable[str] = (),
 ) -> dict[str, Any]:
     """
-    Return the query of documents that have one of *terms*, and none of those *without*.
+    Return the query of documents that match *wanted* and the *filter*, and not *without*.
     """
-    field = Fields(prefix).passages
-    query: dict[str, Any] = {"filter": [{"terms": {field: list(terms)}}, *check_filter(filter)]}
-    excluded = [{"terms": {field: list(without)}}] if without else []
+    query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
+    excluded: list[Mapping[str, Any]] = [] if without is None else [without]
     if ids := list(exclude_ids):
         excluded.append({"ids": {"values": ids}})
     return {"bool": query | ({"must_not": excluded} if excluded else {})}
+
+
+def pieces_query(pieces: Pieces, fields: Sequence[str]) -> dict[str, Any]:
+    """
+    Return the query of documents whose *fields* have enough of *pieces* as phrases.
+
+    Lenient: a field that is no indexed text, or keeps no positions, has none.
+    """
+    phrases = [
+        {"multi_match": {"query": piece, "type": "phrase", "fields": list(fields), "lenient": True}}
+        for piece in pieces.pieces
+    ]
+    return {"bool": {"should": phrases, "minimum_should_match": pieces.least}}
 
 
 def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
@@ -41,7 +62,7 @@ def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
     return {
         "size": 0,
         "track_total_hits": False,
-        "query": {"terms": {field: list(terms)}},
+        "query": terms_query(terms, prefix=prefix),
         "aggs": {"terms": {"filters": {"filters": filters}}},
     }
 
