@@ -23,7 +23,7 @@ _IN_THE_INDEX = ("written", "tagged", "replaced")
 _PHRASES = {
     "tagged": "tagged as duplicates",
     "replaced": "became canonical in place of another",
-    "skipped": "skipped as duplicates",
+    "skipped": "skipped",
     "unchanged": "there already",
     "dropped": "dropped by an ingest pipeline",
     "refused": "refused",
@@ -83,6 +83,7 @@ class Tally:
     last: Record | None = None
     _fingerprinted: int = 0
     _problems: int = 0
+    _contained: int = 0
     _actions: Counter[str] = field(default_factory=Counter)
     _failures: list[LineFailure] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
@@ -106,6 +107,7 @@ class Tally:
         self.last = record
         self._actions[each.action] += 1
         self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
+        self._contained += each.contained_in is not None
         if each.action == "refused":
             self._fail(record, each.kind or "refused", each.reason or "", each.id)
         elif each.reason is not None:
@@ -124,12 +126,14 @@ class Tally:
     @property
     def counts(self) -> dict[str, int]:
         """The counts, as :meth:`resume` takes them."""
-        return {**self._actions, "fingerprinted": self._fingerprinted, "problems": self._problems}
+        sums = {"fingerprinted": self._fingerprinted, "problems": self._problems, "contained": self._contained}
+        return {**self._actions, **sums}
 
     def resume(self, counts: Mapping[str, int]) -> None:
         """Begin with the counts of an earlier run."""
         rest = dict(counts)
         self._fingerprinted, self._problems = rest.pop("fingerprinted", 0), rest.pop("problems", 0)
+        self._contained = rest.pop("contained", 0)
         self._actions = Counter(rest)
 
     def sync_report(self) -> int:
@@ -154,6 +158,7 @@ class Tally:
         parts = [f"{count(self._written, 'document')} written, {self._fingerprinted:,} with a fingerprint"]
         for action, phrase in _PHRASES.items():
             parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
+        parts += [f"{self._contained:,} add nothing to a longer one"] if self._contained else []
         return ", ".join(parts)
 
     def show(self, index: str, seconds: float, *, as_json: bool) -> None:
@@ -171,6 +176,7 @@ class Tally:
                 "written": self._written,
                 "fingerprinted": self._fingerprinted,
                 **{action: self._actions[action] for action in _PHRASES},
+                "contained": self._contained,
                 "seconds": round(seconds, 3),
             }
             print_json({**counts, "failures": failures_as_json(self._failures)})

@@ -28,12 +28,14 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Format, Reader
 from es_simhash.cli.tally import Tally
 from es_simhash.cli.texts import STDIN
+from es_simhash.removal.guards import SMALLEST_CONTAINED
 from es_simhash.removal.outputs import refuse_output
 
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
     "es-simhash ingest news crawl.jsonl --on-duplicate skip --preset near --report report.jsonl",
+    "es-simhash ingest mails new.jsonl --on-duplicate skip --contained 0.95",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
@@ -54,6 +56,13 @@ EXAMPLES = [
     show_default=True,
     help="tag: record the canonical in a near-duplicate; skip: do not write it; replace: make it the canonical; "
     "none: do not search for near-duplicates.",
+)
+@click.option(
+    "--contained",
+    type=click.FloatRange(SMALLEST_CONTAINED, 1),
+    metavar="SHARE",
+    help="Also tag or skip documents of which this share, such as 0.95, stands in a document of INDEX that is at least "
+    "as long. INDEX needs passages.",
 )
 @grouping_option
 @click.option("--content-ids", is_flag=True, help="Make missing ids from the content, so that a rerun adds nothing.")
@@ -106,6 +115,7 @@ def command(
     text_fields: tuple[str, ...],
     format_: Format,
     on_duplicate: Literal["tag", "skip", "replace", "none"],
+    contained: float | None,
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
     max_delay: float,
@@ -130,7 +140,9 @@ def command(
     _id and _source. Lines that cannot be read, and documents that the server refuses, do not stop the others: the
     command prints the first of them on stderr, writes all of them to the report, and exits with 1. A document that
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
-    of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise.
+    of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise. With --contained
+    that holds too for documents that add nothing to a document of INDEX; what the same run wrote before is not compared
+    for that, and es-simhash dedupe --contained finds it.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
@@ -147,6 +159,7 @@ def command(
     arguments: dict[str, Any] = {
         "text_field": text_fields or None,
         "on_duplicate": None if on_duplicate == "none" else on_duplicate,
+        "contained": contained,
         "id_from": "content" if content_ids else None,
         "workers": workers,
         "op_type": op_type,

@@ -88,6 +88,7 @@ class AsyncGroupingMethods(AsyncBase):
         *,
         text_field: str | Sequence[str] | None = None,
         on_duplicate: OnDuplicate | None = "tag",
+        contained: float | None = None,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
         max_distance: int | None = None,
@@ -126,6 +127,11 @@ class AsyncGroupingMethods(AsyncBase):
                 write it as the canonical, and tag those it duplicates. A function, given the new document and a
                 :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
                 clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+            contained:
+                Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
+                document of the index that is at least as long. With ``"skip"`` they are not written, with ``"tag"``
+                they get the field ``simhash.contained_in``. The index needs passages. What this ingest has written
+                since its last refresh is not compared; ``dedupe(contained=...)`` finds that. See docs/passages.md.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
                 measured together. An explicit max_distance or verify overrides the preset.
@@ -181,6 +187,7 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
                 ``lookups="memory"``.
+            IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
         from es_simhash.flows.resident.request import LookupRequest
@@ -197,6 +204,7 @@ class AsyncGroupingMethods(AsyncBase):
             max_delay=max_delay,
             op_type=op_type,
             lookup=LookupRequest(lookups, memory_bytes),
+            contained=contained,
         )
         sizes = IngestSizes(documents=batch)
         return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes), progress)

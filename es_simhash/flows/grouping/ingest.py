@@ -16,6 +16,7 @@ from es_simhash.arguments import check_name
 from es_simhash.flows.confirmation import check_unchanged
 from es_simhash.flows.context import Context, Resolved, check_index
 from es_simhash.flows.feed import Feed
+from es_simhash.flows.grouping.contained_lookups import ContainedLookup
 from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
@@ -56,7 +57,8 @@ def ingest(
     Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
 
     Cost: for every 500 documents a bulk request, and if they are grouped, a multi-search at the same time as
-    the bulk before it, a refresh at the start, and one after every 20,000.
+    the bulk before it, a refresh at the start, and one after every 20,000. With contained another multi-search for
+    every 500, on its own, and searches of the texts that share passages with them.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
@@ -69,7 +71,7 @@ def ingest(
             yield from check_shards(index)
         else:
             grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, sizes)
-            yield from grouper.lookup.prepare()
+            yield from grouper.prepare(target)
         context.learn(index, agree(target.resolved, context), target.resolved)
         pipeline = _Pipeline(context, index, source, grouper, target.resolved)
         yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
@@ -95,12 +97,23 @@ def _make_grouper(
     grouping = yield from settle_grouping(context, target.resolved, request)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     own_fields = {name: own.text_fields for name, own in target.resolved.each.items()}
+    text_fields = TextFields(own_fields, source.text_fields)
+    contained = None
+    if options.contained is not None:
+        contained = ContainedLookup(
+            context,
+            index,
+            bound=options.contained,
+            grouping=grouping,
+            text_fields=text_fields,
+            is_skipping=policy == "skip",
+        )
     lookup = ExistingLookup(
         context,
         index,
         settings=target.settings,
         grouping=grouping,
-        text_fields=TextFields(own_fields, source.text_fields),
+        text_fields=text_fields,
         with_source=callable(policy),
         request=options.lookup,
     )
@@ -113,6 +126,7 @@ def _make_grouper(
         sizes=sizes,
         is_updatable=not any(map(find_source_faults, mappings.values())),
         reader=source.reader,
+        contained=contained,
     )
 
 
@@ -137,8 +151,10 @@ class _Grouper:
         sizes: IngestSizes,
         is_updatable: bool,
         reader: ContentReader | None,
+        contained: ContainedLookup | None,
     ) -> None:
         self.lookup = lookup
+        self._contained = contained
         self._prefix = prefix
         self._index = index
         self.grouping = grouping
@@ -147,8 +163,16 @@ class _Grouper:
         self._is_updatable = is_updatable
         self._reader = reader
 
+    def prepare(self, target: WriteTarget) -> Flow[None]:
+        """Check that everything can be looked up, and make visible what was written so far."""
+        if self._contained is not None:
+            yield from self._contained.prepare(target)
+        yield from self.lookup.prepare()
+
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         """Return *items* as they are to be sent."""
+        if self._contained is not None:
+            items = yield from self._contained.apply(items, self._decider.in_flight)
         at = yield Compute(now)
         decided: list[Item] = yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.

@@ -15,6 +15,7 @@ from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.index.faults import find_group_faults, is_disabled, mapping_error
+from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.regrouping import Regrouping, target_of
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest, choose_grouping
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
@@ -26,7 +27,9 @@ __all__ = [
     "field_kinds",
     "find_field",
     "finish_regrouping",
+    "is_taggable",
     "refuse_regrouping",
+    "refuse_untaggable",
     "settle_grouping",
 ]
 
@@ -270,3 +273,25 @@ def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
         below = node.get("properties") or node.get("fields") or {}
         node = below.get(part) or {}
     return node
+
+
+def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
+    """
+    Return whether an index with *mapping* maps the tag of documents that another one contains.
+    """
+    return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
+
+
+def refuse_untaggable(resolved: Resolved, *, prefix: str) -> None:
+    """
+    Refuse *resolved* indices of which one does not map that tag.
+
+    Raises:
+        MappingError: If one does not.
+    """
+    for name in resolved.each:
+        if not is_taggable(resolved.mappings[name], prefix=prefix):
+            field = Fields(prefix).contained_in
+            raise MappingError(
+                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing)"
+            )

@@ -61,7 +61,7 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     problem = _missed(gaps or (), decision.uncompared) or item.problem
     if decision.verdict != "skip" and item.outcome is None:
         operation = put_decision(operation, draft, decision, prefix=prefix)
-    return Item(item.position, operation, problem, item.outcome, draft, decision)
+    return replace(item, operation=operation, problem=problem, decision=decision)
 
 
 def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str | None:

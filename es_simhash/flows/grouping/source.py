@@ -24,6 +24,7 @@ from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal, to_operation
 from es_simhash.ingest_helper import PAUSE, with_fingerprints
+from es_simhash.removal.guards import check_contained
 from es_simhash.removal.own_records import refuse_own_record
 
 __all__ = ["Batch", "IdFrom", "IngestOptions", "IngestSizes", "OpType", "Source"]
@@ -68,6 +69,7 @@ class IngestOptions:
     max_delay: float | None = None
     op_type: OpType = "index"
     lookup: LookupRequest = field(default_factory=LookupRequest)
+    contained: float | None = None
 
     def __post_init__(self) -> None:
         check_max_delay(self.max_delay)
@@ -77,6 +79,13 @@ class IngestOptions:
         check_workers(self.workers)
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
+        if self.contained is not None:
+            object.__setattr__(self, "contained", check_contained(self.contained))
+            if self.on_duplicate not in ("tag", "skip"):
+                raise InvalidInputError(
+                    f"contained does not go with on_duplicate {shorten(self.on_duplicate)}: give 'tag' or 'skip', or "
+                    "leave contained out"
+                )
         check_choice("id_from", self.id_from, ("content", None))
 
 

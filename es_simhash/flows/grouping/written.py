@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.hashing import hamming_distance
 from es_simhash.index.grouping.decide import Decision
-from es_simhash.index.grouping.item import Item, has_fingerprint
+from es_simhash.index.grouping.item import Container, Item, has_fingerprint
 from es_simhash.index.operations import Outcome
 
 __all__ = ["RefusedKind", "Written", "report"]
@@ -51,6 +51,9 @@ class Written:
         similarity:
             How similar its text is to that of the canonical (shingle Jaccard, 0 to 1); ``None`` where the two texts
             were not compared, as under the rule ``connected`` where it is near another member of the group.
+        contained_in:
+            With *contained*, the document of the index to which it adds nothing: its ``id``, its ``index``, and the
+            ``share`` of this document's shingles that it has. ``None`` where none was found.
     """
 
     position: int
@@ -63,6 +66,7 @@ class Written:
     fingerprinted: bool = False
     kind: RefusedKind | None = None
     similarity: float | None = None
+    contained_in: Container | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -77,7 +81,8 @@ class Written:
         plain |= {} if self.kind is None else {"kind": self.kind}
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
-        return plain if self.similarity is None else plain | {"similarity": self.similarity}
+        plain |= {} if self.similarity is None else {"similarity": self.similarity}
+        return plain if self.contained_in is None else plain | {"contained_in": self.contained_in.to_dict()}
 
 
 def report(item: Item, *, prefix: str) -> Written:
@@ -85,6 +90,8 @@ def report(item: Item, *, prefix: str) -> Written:
     Return the report on *item*, after it was written or skipped.
     """
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
+    if outcome is None and draft is not None and (container := item.container) is not None and item.operation is None:
+        return Written(place, draft.id, container.index, "skipped", item.problem, contained_in=container)
     if outcome is None:
         if draft is None or decision is None or decision.leader is None:
             return Written(place, None, None, "refused", item.problem, kind="refused")
@@ -122,6 +129,7 @@ def report(item: Item, *, prefix: str) -> Written:
         distance,
         is_fingerprinted,
         similarity=similarity,
+        contained_in=item.container,
     )
 
 

@@ -36,6 +36,7 @@ from typing import Any
 
 from es_simhash.arguments import check_input, check_output
 from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.settings import is_taggable
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
@@ -43,7 +44,7 @@ from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import regroup_without
 from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
-from es_simhash.flows.removal.tags import is_taggable, untag_removed
+from es_simhash.flows.removal.tags import untag_removed
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.keys import Key

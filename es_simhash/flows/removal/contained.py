@@ -12,22 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError
-from es_simhash.flows.context import Context, Index, Resolved, index_key
+from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.settings import field_kinds
 from es_simhash.flows.grouping.texts import read_texts
-from es_simhash.flows.passages.lookup import Unfilled, refuse_without_passages
+from es_simhash.flows.passages.filled import check_filled
 from es_simhash.flows.protocol import Compute, Flow, Progress, Tell
 from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import Hits, read_pages
-from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.hashing import hamming_distance
 from es_simhash.index.documents import read_values
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.measures.measure import WORD_SHINGLES
-from es_simhash.index.passages.query import without_passages_query
 from es_simhash.removal.compare import Candidate
 
 if TYPE_CHECKING:
@@ -79,7 +75,7 @@ def find_contained(
     """
     from es_simhash.index.passages.join import SharedTerms  # noqa: PLC0415 -- loads numpy
 
-    yield from _check_filled(context, index, resolved)
+    yield from check_filled(context, index, resolved.each)
     shared = SharedTerms(common=common)
     table = yield from _read_terms(context, index, resolved, grouping, shared)
     places: list[int] = yield Compute(_with_pairs, (table, shared))
@@ -93,21 +89,6 @@ def find_contained(
     left_out["unreadable"] += texts.unread
     left_out["common"] += yield Compute(_count_staying, (shared, gone))
     return Found([lines[pair] for pair in gone.items()], found, +left_out)
-
-
-def _check_filled(context: Context, index: Index, resolved: Resolved) -> Flow[None]:
-    """Refuse indices without passages, or with documents that have none yet: they may contain others."""
-    refuse_without_passages(resolved.each, "texts cannot be compared")
-    yield from refresh(index)
-    missing, gaps = yield from count_documents(index, without_passages_query(context.prefix))
-    check_whole(gaps)
-    unfilled = [Unfilled(name) for name, own in resolved.each.items() if own.passages == "partial"]
-    unfilled += [Unfilled(index_key(index), missing)] if missing else []
-    if unfilled:
-        raise IncompleteSearchError(
-            f"documents that contain others may be missing: {'; '.join(map(str, unfilled))}",
-            reasons=tuple(map(str, unfilled)),
-        )
 
 
 def _read_terms(

@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from es_simhash.errors import MappingError
-from es_simhash.flows.context import Context, Index, Resolved
-from es_simhash.flows.grouping.settings import find_field
+from es_simhash.flows.context import Context, Index
+from es_simhash.flows.grouping.settings import refuse_untaggable
 from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import read_documents
@@ -36,7 +35,7 @@ from es_simhash.removal.judge import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import PlannedRemoval
 
-__all__ = ["is_taggable", "tag_contained", "untag_removed"]
+__all__ = ["tag_contained", "untag_removed"]
 
 BATCH = 200
 PAGE = 5_000
@@ -56,7 +55,7 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
     resolved = yield from resolve_index(context, index)
     if not dry_run:
         refuse_updates(resolved.mappings)
-        _refuse_unmapped(context, resolved)
+        refuse_untaggable(resolved, prefix=context.prefix)
     tagged: set[Key] = set()
     with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
         path = Path(folder) / "plan"
@@ -83,22 +82,6 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
             yield Emit(record)
     if not dry_run:
         yield from refresh(index)
-
-
-def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
-    """
-    Return whether an index with *mapping* maps the tag.
-    """
-    return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
-
-
-def _refuse_unmapped(context: Context, resolved: Resolved) -> None:
-    for name in resolved.each:
-        if not is_taggable(resolved.mappings[name], prefix=context.prefix):
-            field = Fields(context.prefix).contained_in
-            raise MappingError(
-                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing)"
-            )
 
 
 def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:

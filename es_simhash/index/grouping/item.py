@@ -10,7 +10,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,30 @@ from es_simhash.index.grouping.decide import Decision, Draft
 from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.operations import Operation, Outcome
 
-__all__ = ["Item", "content_id", "has_fingerprint", "put_decision", "regroup_body", "with_draft"]
+__all__ = ["Container", "Item", "content_id", "has_fingerprint", "put_decision", "regroup_body", "with_draft"]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """
+    A document that contains another one.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it.
+        share:
+            Share of the shingles of the other one that it has.
+    """
+
+    id: str
+    index: str
+    share: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {"id": self.id, "index": self.index, "share": self.share}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +57,8 @@ class Item:
         position:
             Its place among the documents given, from 0.
         operation:
-            The operation to send; ``None`` where what was given is no operation.
+            The operation to send; ``None`` where what was given is no operation, or is not written because of its
+            *container*.
         problem:
             The problem of a document that is written anyway, for the report.
         outcome:
@@ -43,6 +67,8 @@ class Item:
             The document as it is decided about; ``None`` where it is not grouped.
         decision:
             What was decided; ``None`` until then.
+        container:
+            The document of the index to which it adds nothing; ``None`` where there is none, or nobody asked.
     """
 
     position: int
@@ -51,10 +77,11 @@ class Item:
     outcome: Outcome | None = None
     draft: Draft | None = None
     decision: Decision | None = None
+    container: Container | None = None
 
     def with_outcome(self, outcome: Outcome | None) -> Item:
         """Return it with this *outcome*."""
-        return Item(self.position, self.operation, self.problem, outcome, self.draft, self.decision)
+        return replace(self, outcome=outcome)
 
     @property
     def is_skipped(self) -> bool:

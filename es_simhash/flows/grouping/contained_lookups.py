@@ -1,0 +1,292 @@
+"""
+Finds the documents of a batch that add nothing to a document of the index, before the batch is decided.
+
+Documents that share a term of passages are asked for; their texts are read, and compared by the measure of
+``index.passages.contained``. What the same run wrote since its last refresh, or is about to write, is not compared:
+nobody knows yet what the index will hold under these ids. No decision about groups and no write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, SearchFailedError
+from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.contents import TextFields, docvalue_fields_of, read_content
+from es_simhash.flows.grouping.settings import refuse_untaggable
+from es_simhash.flows.grouping.write_target import WriteTarget
+from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
+from es_simhash.flows.passages.filled import check_filled
+from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
+from es_simhash.flows.transfer.retry import Patience, is_passing, retry
+from es_simhash.flows.transfer.texts import read_hit
+from es_simhash.index.documents import text_or_none
+from es_simhash.index.fields import CONTAINED_IN, Fields
+from es_simhash.index.grouping.content import Content, compare_contents
+from es_simhash.index.grouping.in_flight import InFlight
+from es_simhash.index.grouping.item import Container, Item
+from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key, document_key
+from es_simhash.index.passages.query import candidates_query, terms_query
+
+if TYPE_CHECKING:
+    from es_simhash.index.passages.compare import Question
+
+__all__ = ["ContainedLookup"]
+
+ATTEMPTS = 8
+# Texts that are compared for one document: those that share most of its terms, the rarest first.
+MOST_CANDIDATES = 20
+# A server takes 65,536. What is left out of a longer list can only be missed.
+MOST_TERMS = 10_000
+# A document that contains another has nearly all its terms, so that some of them suffice to put it first.
+RANKED_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A document of the batch: its place there, its id, its text, its terms, and what may keep it apart from others."""
+
+    place: int
+    id: str
+    text: str
+    terms: Sequence[str]
+    content: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A document of the index: its text, and what may keep it apart from others."""
+
+    key: Key
+    text: str
+    content: Content
+
+
+class ContainedLookup:
+    """
+    Looks up batch after batch of one ingest.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is searched.
+        bound:
+            Smallest share of a text that stands in another one.
+        grouping:
+            Its ``per`` and ``within`` keep documents apart.
+        text_fields:
+            The text fields of the indices that are searched; the others are those of the new documents.
+        is_skipping:
+            Whether a document that adds nothing is not to be written; else it is tagged.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: str,
+        *,
+        bound: float,
+        grouping: Grouping,
+        text_fields: TextFields,
+        is_skipping: bool,
+    ) -> None:
+        self._context = context
+        self._fields = Fields(context.prefix)
+        self._index = index
+        self._bound = bound
+        self._apart = replace(grouping, similarity=None)
+        self._text_fields = text_fields
+        self._is_skipping = is_skipping
+        self._patience = Patience(ATTEMPTS)
+
+    def prepare(self, target: WriteTarget) -> Flow[None]:
+        """
+        Check that the index can be asked.
+
+        Raises:
+            MappingError: If an index has no passages, or does not map the tag that is to be written.
+            IncompleteSearchError: If documents have no passages yet.
+        """
+        resolved = target.resolved
+        each = resolved.each or {self._index: target.settings}
+        yield from retry(lambda: check_filled(self._context, self._index, each))
+        if not self._is_skipping:
+            refuse_untaggable(resolved, prefix=self._context.prefix)
+
+    def apply(self, items: Sequence[Item], in_flight: InFlight) -> Flow[list[Item]]:
+        """
+        Return *items*, of which those that add nothing have a tag, or no operation any more.
+
+        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts.
+        A refusal raises, except where the server is busy: then it is asked again. Where shards do not answer for long,
+        a document may be missed, and its item says so.
+        """
+        asked: list[_Asked] = yield Compute(self._questions, (items,))
+        if not asked:
+            return list(items)
+        changing = {str(each.operation.header.get("_id")) for each in items if each.operation is not None}
+        answers = yield from self._search(asked)
+        gaps = {each.place: find_gaps(answer) for each, answer in zip(asked, answers, strict=True)}
+        keys = {each.place: _keys(answer, changing, in_flight) for each, answer in zip(asked, answers, strict=True)}
+        found: dict[int, Container] = {}
+        for part in _parts([each for each in asked if keys[each.place]], keys):
+            wanted = list(dict.fromkeys(key for each in part for key in keys[each.place]))
+            candidates, unanswered = yield from self._read(wanted)
+            found |= yield Compute(self._compare, (part, keys, candidates))
+            for each in part:
+                gaps[each.place] += [unanswered[key] for key in keys[each.place] if key in unanswered]
+        return [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
+
+    def _questions(self, items: Sequence[Item]) -> list[_Asked]:
+        """Return the documents to ask about: those that are written whole, with a fingerprint and passages."""
+        found = []
+        for place, item in enumerate(items):
+            operation, draft = item.operation, item.draft
+            if operation is None or operation.kind not in ("index", "create"):
+                continue
+            if draft is None or draft.fingerprint is None:
+                continue
+            terms = operation.body[self._context.prefix].get("passages") or ()
+            text = text_or_none({"_source": operation.body}, self._text_fields.others)
+            if terms and text is not None:
+                found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
+        return found
+
+    def _search(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
+        """Return the answer to the search of each document; it is repeated while the server cannot answer."""
+        header = {"index": self._index}
+        call = Call("msearch", {"body": [line for each in asked for line in (header, self._body(each))]})
+
+        def send() -> Flow[list[Mapping[str, Any]]]:
+            answers: list[Mapping[str, Any]] = (yield call)["responses"]
+            for each in answers:
+                if "error" in each and not is_passing(each.get("status")):
+                    raise _refusal(each)
+            return answers
+
+        answers = yield from retry(send, is_done=_are_whole, patience=self._patience)
+        for each in answers:
+            if "error" in each:
+                raise _refusal(each)
+        return answers
+
+    def _body(self, asked: _Asked) -> dict[str, Any]:
+        """Return the search for documents that may contain one; those that are tagged themselves may go."""
+        terms, field = asked.terms, self._fields.passages
+        query = candidates_query(
+            terms_query(terms, prefix=self._context.prefix),
+            without={"exists": {"field": self._fields.contained_in}},
+            filter={"exists": {"field": self._fields.fingerprint}},
+            exclude_ids=[asked.id],
+        )
+        ranked = terms[:: -(-len(terms) // RANKED_TERMS)]
+        query["bool"]["should"] = [{"term": {field: each}} for each in ranked]
+        return {"size": MOST_CANDIDATES, "query": query, "_source": False, "track_total_hits": False}
+
+    def _read(self, wanted: Sequence[Key]) -> Flow[tuple[dict[Key, _Candidate], dict[Key, Gap]]]:
+        """Return the documents *wanted* that can be read, and why shards did not answer for others."""
+        found: dict[Key, _Candidate] = {}
+
+        def take(hit: Mapping[str, Any]) -> None:
+            key = document_key(hit)
+            try:
+                text = read_hit(hit, self._text_fields.of(key.index))
+            except InvalidInputError:
+                return
+            found[key] = _Candidate(key, text, read_content(hit, self._apart, self._text_fields))
+
+        unanswered = yield from retry(
+            lambda: fetch_hits(
+                self._index,
+                wanted,
+                take,
+                text_fields=self._text_fields.all,
+                docvalue_fields=docvalue_fields_of(self._apart),
+            ),
+            is_done=lambda missing: not any(missing.values()),
+            patience=self._patience,
+        )
+        return found, {key: gap for key, gap in unanswered.items() if gap is not None}
+
+    def _compare(
+        self, asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]], candidates: Mapping[Key, _Candidate]
+    ) -> dict[int, Container]:
+        """Return for each place the document that contains the one asked about, where there is one."""
+        from es_simhash.index.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
+
+        measure = ContainmentMeasure()
+        texts = list(dict.fromkeys([*(each.text for each in asked), *(each.text for each in candidates.values())]))
+        prepared = dict(zip(texts, measure.prepare(texts), strict=True))
+        found: dict[int, Container] = {}
+        for each in asked:
+            own = prepared[each.text]
+            best: tuple[Any, ...] | None = None
+            for other in (candidates[key] for key in keys[each.place] if key in candidates):
+                there = prepared[other.text]
+                if _size(there, other.text) < _size(own, each.text):
+                    continue
+                if not compare_contents(each.content, other.content, self._apart).are_neighbours:
+                    continue
+                share = measure.compare(own, there, bound=self._bound).similarity
+                if share >= self._bound:
+                    # Of equal shares the shortest document is preferred, as for a plan of removal.
+                    this = (-share, *_size(there, other.text), other.key.id, other.key.index)
+                    best = this if best is None else min(best, this)
+            if best is not None:
+                found[each.place] = Container(best[-2], best[-1], -best[0])
+        return found
+
+    def _settled(self, item: Item, container: Container | None, gaps: Sequence[Gap]) -> Item:
+        """Return *item* with what was found for it."""
+        if container is None and gaps:
+            why = "; ".join(sentences(gaps))
+            return replace(item, problem=f"a document that contains it may have been missed ({why})")
+        operation = item.operation
+        if container is None or operation is None:
+            return item
+        if self._is_skipping:
+            return replace(item, operation=None, container=container)
+        prefix = self._context.prefix
+        body = {**operation.body, prefix: {**operation.body[prefix], CONTAINED_IN: container.id}}
+        return replace(item, operation=replace(operation, body=body), container=container)
+
+
+def _size(prepared: Question, text: str) -> tuple[int, int]:
+    """Return what decides which of two texts is longer."""
+    return prepared.shingles.size, len(text)
+
+
+def _are_whole(answers: Sequence[Mapping[str, Any]]) -> bool:
+    return not any("error" in each or find_gaps(each) for each in answers)
+
+
+def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
+    error, status = answer["error"], answer.get("status", 0)
+    return SearchFailedError(
+        f"the server refused a lookup of passages with status {status}: {error}", status=status, error=error
+    )
+
+
+def _keys(answer: Mapping[str, Any], changing: Collection[str], in_flight: InFlight) -> list[Key]:
+    """Return the candidates of an answer, without those that this run changes."""
+    keys = map(document_key, answer["hits"]["hits"])
+    return [key for key in keys if key.id not in changing and not in_flight.hides(key.id)]
+
+
+def _parts(asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]]) -> Iterator[list[_Asked]]:
+    """Yield *asked* in parts whose candidates are fetched at once, so that few texts are in memory."""
+    part: list[_Asked] = []
+    wanted: set[Key] = set()
+    for each in asked:
+        if part and len(wanted | set(keys[each.place])) > FETCH:
+            yield part
+            part, wanted = [], set()
+        part.append(each)
+        wanted.update(keys[each.place])
+    if part:
+        yield part

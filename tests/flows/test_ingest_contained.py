@@ -1,0 +1,101 @@
+"""Ingest with ``contained``, under trouble: nothing is left out, or tagged, that no document of the index contains."""
+
+import pytest
+
+from es_simhash import build_mapping
+from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
+from es_simhash.index.documents import document_fields
+from tests.flows.by_hand import CLOSES, ServerError, calls_to_fail, carry_out, is_harmless
+from tests.flows.fake_server import INDEX, WHOLE, FakeServer
+from tests.flows.ingesting import PATIENT
+from tests.flows.test_contained import LONG, words
+
+NEW = {"part": LONG[100:500], "other": words(2, 60), "late": words(3, 60), "first": LONG[:300]}
+NEW["early"] = NEW["late"][:200]
+RIGHT = {"part": "long", "first": "long"}
+
+
+def make_store():
+    store = FakeServer(mapping=build_mapping(text_field="body", passages=True))
+    store.put("long", {"body": LONG} | document_fields(LONG, passages=True))
+    store.refresh(INDEX)
+    return store
+
+
+def run_ingest(store, policy, **trouble):
+    documents = [{"_id": id_, "body": text} for id_, text in NEW.items()]
+    options = IngestOptions(on_duplicate=policy, contained=0.95)
+    return carry_out(ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=2)), store, **trouble)
+
+
+def containers(run):
+    return {each.id: each.contained_in.id for each in run.emitted if each.contained_in is not None}
+
+
+def assert_true(store, policy):
+    """What the index lacks, or has tagged, stands in the document that was there before."""
+    tags = {id_: each["source"]["simhash"].get("contained_in") for id_, each in store.docs.items()}
+    assert {id_: tag for id_, tag in tags.items() if tag}.items() <= (RIGHT if policy == "tag" else {}).items()
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+def test_undisturbed(policy):
+    """What the same run wrote, and a search does not show, contains nothing yet."""
+    store = make_store()
+    run = run_ingest(store, policy)
+    assert containers(run) == RIGHT
+    assert store.docs.keys() - {"long"} == (NEW.keys() if policy == "tag" else NEW.keys() - RIGHT.keys())
+    assert {each.action for each in run.emitted if each.id in RIGHT} == {"written" if policy == "tag" else "skipped"}
+    assert_true(store, policy)
+    # Each batch costs the lookup of its groups, and that of its passages.
+    assert sum("passages" in str(call.arguments) for call in run.calls if call.api == "msearch") == 3
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+@pytest.mark.parametrize("failure", [ServerError(503), ServerError(500)], ids=str)
+def test_a_failure_at_any_call(policy, failure):
+    """A busy server is asked again, any other failure comes out, and what was reported is true."""
+    for number in calls_to_fail(run_ingest(make_store(), policy), is_late=False):
+        store = make_store()
+        run = run_ingest(store, policy, fail_at=number, failure=failure)
+        assert containers(run).items() <= RIGHT.items()
+        assert_true(store, policy)
+        if is_harmless(run, number, failure) or (run.hit in PATIENT and failure.status_code == 503):
+            assert (run.error, containers(run), len(run.emitted)) == (None, RIGHT, len(NEW))
+        else:
+            assert run.error is failure or run.hit in CLOSES
+        gone = {each.id for each in run.emitted if each.action == "skipped"}
+        assert {each.id for each in run.emitted} - gone <= store.docs.keys()
+
+
+def test_shards_that_do_not_answer():
+    """The documents are written, and their reports say that something may have been missed."""
+
+    class Silent(FakeServer):
+        def msearch(self, body):
+            answer = super().msearch(body)
+            if "passages" in str(body):
+                for each in answer["responses"]:
+                    each |= {"_shards": {**WHOLE, "total": 2, "failed": 1}, "hits": {"hits": []}}
+            return answer
+
+    store = Silent(mapping=build_mapping(text_field="body", passages=True))
+    store.docs, store.shown = make_store().docs, make_store().docs
+    run = run_ingest(store, "skip")
+    assert {each.action for each in run.emitted} == {"written"}
+    assert all("may have been missed" in each.reason for each in run.emitted)
+    assert store.docs.keys() == {"long", *NEW}
+
+
+def test_a_container_that_the_same_run_changes():
+    """What it contained is written, in the same batch and after it: the index would lack it."""
+    documents = [
+        {"_id": "part", "body": NEW["part"]},
+        {"_id": "long", "body": words(9, 60)},
+        {"_id": "first", "body": NEW["first"]},
+    ]
+    options = IngestOptions(on_duplicate="skip", contained=0.95)
+    flow = ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=2))
+    run = carry_out(flow, make_store())
+    assert {each.action for each in run.emitted} == {"written"}

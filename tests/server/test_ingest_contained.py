@@ -1,0 +1,151 @@
+"""
+Ingest that tags or skips documents which add nothing to one of the index, on real servers, sync and async.
+"""
+
+import json
+
+import pytest
+
+from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
+from tests.server.support import ONE_SHARD, put, read_all, send_lines
+from tests.server.test_contained import ARTICLE, CHAIN, DOCUMENTS, GONE, MAIL, fill, tags
+from tests.server.test_passages import han, words
+
+OLD = {id_: DOCUMENTS[id_] for id_ in ("article", "half", "chain3", "equal1", "chinese")}
+NEW = {id_: DOCUMENTS[id_] for id_ in DOCUMENTS if id_ not in OLD}
+
+
+@pytest.fixture
+def filled(server, index, simhash):
+    """An index with passages and the documents that contain others."""
+    return fill(server, index, simhash, OLD)
+
+
+def write(simhash, index, documents, policy="skip", **options):
+    """Ingest *documents*, id to text or source; return the reports by id."""
+    sources = [{"_id": id_, **({"body": each} if isinstance(each, str) else each)} for id_, each in documents.items()]
+    return {each.id: each for each in simhash.ingest(index, sources, on_duplicate=policy, contained=0.95, **options)}
+
+
+def found(reports):
+    """Return id to id of the container."""
+    return {id_: each.contained_in.id for id_, each in reports.items() if each.contained_in is not None}
+
+
+def test_what_adds_nothing_is_skipped(server, filled, simhash):
+    """Also Chinese, equal text and what stands in the last of a chain; the report has the container as data."""
+    reports = write(simhash, filled, NEW)
+    assert found(reports) == GONE
+    assert {id_ for id_, each in reports.items() if each.action == "skipped"} == set(GONE)
+    assert set(read_all(server, filled)) == DOCUMENTS.keys() - GONE.keys()
+    assert reports["teaser"].to_dict() == {
+        "position": 0,
+        "id": "teaser",
+        "index": filled,
+        "action": "skipped",
+        "reason": None,
+        "fingerprinted": False,
+        "contained_in": {"id": "article", "index": filled, "share": 1.0},
+    }
+
+
+def test_what_adds_nothing_is_tagged(server, filled, simhash):
+    """As by dedupe, which changes nothing then; a document with another text loses its tag, one written again not."""
+    reports = write(simhash, filled, NEW, "tag")
+    assert (found(reports), tags(server, filled)) == (GONE, GONE)
+    assert {reports[id_].action for id_ in ("teaser", "mail")} == {"written"}
+    assert {each.id: each.canonical for each in simhash.dedupe(filled, contained=0.95)} == GONE
+    again = write(simhash, filled, {"mail": MAIL, "teaser": words(30, 50)}, "tag")
+    assert found(again) == {"mail": "half"}
+    assert tags(server, filled) == {id_: GONE[id_] for id_ in GONE if id_ != "teaser"}
+
+
+def test_a_tagged_document_contains_nothing(server, index, simhash):
+    """It may go: what stands in it is written, unless one that stays contains it too."""
+    fill(server, index, simhash, {"chain3": CHAIN})
+    longer = " ".join(CHAIN.split()[:80])
+    assert found(write(simhash, index, {"chain2": longer}, "tag")) == {"chain2": "chain3"}
+    inner = {"chain1": " ".join(longer.split()[:40])}
+    assert found(write(simhash, index, inner)) == {"chain1": "chain3"}
+    server.request("DELETE", f"/{index}/_doc/chain3?refresh=true")
+    assert found(write(simhash, index, inner)) == {}
+
+
+def test_its_own_old_version_contains_nothing(server, filled, simhash):
+    """A document that is cut is written; what stands in it is compared with the text that the index will show."""
+    cut = " ".join(ARTICLE.split()[:150])
+    reports = write(simhash, filled, {"article": cut, "teaser": DOCUMENTS["teaser"]})
+    assert (found(reports), {each.action for each in reports.values()}) == ({}, {"written"})
+    assert read_all(server, filled)["article"]["body"] == cut
+
+
+def test_what_the_same_run_wrote_is_not_compared(server, index, simhash):
+    """Whether or not a search shows it by chance; a later run, or dedupe, compares it."""
+    fill(server, index, simhash, {})
+    documents = {"long": ARTICLE, "teaser": DOCUMENTS["teaser"], "more": DOCUMENTS["teaser"] + " more of it"}
+    assert found(write(simhash, index, documents, batch=1)) == {}
+    server.request("POST", f"/{index}/_refresh")
+    assert {each.id for each in simhash.dedupe(index, contained=0.95)} == {"teaser"}
+    assert found(write(simhash, index, {"new": DOCUMENTS["teaser"]})) == {"new": "teaser"}
+
+
+def test_what_cannot_be_known_is_written(server, filled, simhash):
+    """A container without a text, or with another text than that of its passages."""
+    send_lines(
+        server,
+        [
+            {"update": {"_index": filled, "_id": "article"}},
+            {"doc": {"body": 7}},
+            {"update": {"_index": filled, "_id": "chinese"}},
+            {"doc": {"body": han(9, 400)}},
+        ],
+    )
+    reports = write(simhash, filled, NEW)
+    assert found(reports) == {id_: GONE[id_] for id_ in GONE if id_ not in ("teaser", "excerpt")}
+    assert {reports[id_].action for id_ in ("teaser", "excerpt")} == {"written"}
+
+
+def test_what_the_grouping_keeps_apart(server, index, simhash):
+    """Documents with another value of per do not contain each other; a common passage hides no container."""
+    notice = words(11, 60)
+    mappings = {"properties": {"lang": {"type": "keyword"}}}
+    others = {f"n{number:02}": {"body": f"{words(100 + number, 30)} {notice}", "lang": "en"} for number in range(30)}
+    old = {**others, "z": {"body": f"{ARTICLE} {notice}", "lang": "en"}}
+    fill(server, index, simhash, old, mappings=mappings)
+    text = f"{' '.join(ARTICLE.split()[150:])} {notice}"
+    new = {"same": {"body": text, "lang": "en"}, "other": {"body": text, "lang": "de"}, "none": text}
+    assert found(write(simhash, index, new, per="lang")) == {"same": "z"}
+
+
+def test_indices_and_arguments_that_are_refused(server, index, simhash):
+    """As for dedupe, before anything is written; an empty index is complete."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    with pytest.raises(MappingError, match="has no passages"):
+        write(simhash, index, NEW)
+    put(server, index, list(with_fingerprints([{"_id": "old", "body": ARTICLE}], text_field="body")))
+    simhash.put_mapping(index, passages=True)
+    with pytest.raises(IncompleteSearchError, match="when it had documents: backfill it"):
+        write(simhash, index, NEW)
+    list(simhash.backfill(index))
+    assert write(simhash, index, {"teaser": NEW["teaser"]})["teaser"].action == "skipped"
+    assert set(read_all(server, index)) == {"old"}
+    for options in ({"on_duplicate": "replace"}, {"on_duplicate": None}, {"on_duplicate": lambda *_: "skip"}):
+        with pytest.raises(InvalidInputError, match="contained does not go with on_duplicate"):
+            list(simhash.ingest(index, [], contained=0.95, **options))
+    with pytest.raises(InvalidInputError, match=r"contained 0.5 is out of range"):
+        list(simhash.ingest(index, [], contained=0.5))
+
+
+def test_the_command(run, server, filled, tmp_path):
+    """The report has the container, and the counts are those of the actions."""
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps({"_id": id_, "body": NEW[id_]}) + "\n" for id_ in NEW))
+    arguments = ["--on-duplicate", "skip", "--contained", "0.95", "--report", tmp_path / "report", "--json"]
+    result = run("ingest", filled, tmp_path / "new.jsonl", *arguments)
+    assert result.exit_code == 0, result.output
+    report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
+    assert {each["id"]: each["contained_in"]["id"] for each in report if "contained_in" in each} == GONE
+    summary = json.loads(result.stdout)
+    assert (summary["skipped"], summary["contained"], summary["written"]) == (6, 6, len(NEW) - 6)
+    assert run("ingest", filled, tmp_path / "new.jsonl", "--contained", "0.5").exit_code == 2
+    refused = run("ingest", filled, tmp_path / "new.jsonl", "--contained", "0.9", "--on-duplicate", "none")
+    assert refused.exit_code == 2 or "contained does not go with" in refused.output
