@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.hashing.batches import passage_term_list
 from es_simhash.index.passages import join
-from es_simhash.index.passages.contained import AddsNothing, ContainmentMeasure, find_containers
+from es_simhash.index.passages.contained import AddsNothing, ContainmentMeasure, find_container, find_containers
 from es_simhash.index.passages.join import SharedTerms
 from es_simhash.index.similarity import shingle_sets
 from tests.property.test_passages import _covered
@@ -136,6 +136,26 @@ def test_what_is_no_term_is_left_out():
     shared.add([["aaaaaa", 7, None, "short", "ééééééé"], ["aaaaaa", "aaaaaa"], [], [["aaaaaa"]]])
     assert [(left.tolist(), right.tolist()) for left, right in shared.pairs()] == [([0], [1])]
     assert len(shared) == 4
+
+
+@settings(deadline=None)
+@given(documents())
+def test_the_container_of_one_text(texts):
+    """It is at least as long, and has the largest share; of equal shares the shortest is preferred, then the first."""
+
+    def size(text):
+        return len(shingles_of(text)), len(text)
+
+    first, *others = texts
+    own = shingles_of(first)
+    right = {
+        number: (-len(own & shingles_of(other)) / len(own), size(other), number)
+        for number, other in enumerate(others)
+        if contains(first, other) and size(other) >= size(first)
+    }
+    found = find_container(first, others, dict(zip(texts, shingle_sets(texts), strict=True)), BOUND)
+    best = min(right.values(), default=None)
+    assert found == (None if best is None else (best[2], -best[0]))
 
 
 def test_a_chain_ends_at_a_document_that_stays():

@@ -67,6 +67,7 @@ USES = {
     "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
     "ingest": ("grouped", "ingest INDEX -"),
     "ingest --lookups memory": ("grouped", "ingest INDEX - --lookups memory"),
+    "ingest --contained": ("passages", "ingest INDEX - --contained 0.95"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
     "backfill": ("plain", "backfill INDEX -t body"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.errors import InvalidInputError, SearchFailedError
 from es_simhash.flows.context import Context
@@ -31,9 +31,7 @@ from es_simhash.index.grouping.item import Container, Item
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.passages.query import candidates_query, terms_query
-
-if TYPE_CHECKING:
-    from es_simhash.index.passages.compare import Question
+from es_simhash.index.similarity import shingle_sets
 
 __all__ = ["ContainedLookup"]
 
@@ -217,35 +215,31 @@ class ContainedLookup:
         self, asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]], candidates: Mapping[Key, _Candidate]
     ) -> dict[int, Container]:
         """Return for each place the document that contains the one asked about, where there is one."""
-        from es_simhash.index.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
+        from es_simhash.index.passages.contained import find_container  # noqa: PLC0415 -- loads numpy
 
-        measure = ContainmentMeasure()
         texts = list(dict.fromkeys([*(each.text for each in asked), *(each.text for each in candidates.values())]))
-        prepared = dict(zip(texts, measure.prepare(texts), strict=True))
+        shingles = dict(zip(texts, shingle_sets(texts), strict=True))
         found: dict[int, Container] = {}
         for each in asked:
-            own = prepared[each.text]
-            best: tuple[Any, ...] | None = None
-            for other in (candidates[key] for key in keys[each.place] if key in candidates):
-                there = prepared[other.text]
-                if _size(there, other.text) < _size(own, each.text):
-                    continue
-                if not compare_contents(each.content, other.content, self._apart).are_neighbours:
-                    continue
-                share = measure.compare(own, there, bound=self._bound).similarity
-                if share >= self._bound:
-                    # Of equal shares the shortest document is preferred, as for a plan of removal.
-                    this = (-share, *_size(there, other.text), other.key.id, other.key.index)
-                    best = this if best is None else min(best, this)
+            known = [candidates[key] for key in sorted(keys[each.place], key=_by_id) if key in candidates]
+            others = [other for other in known if self._allows(each, other)]
+            best = find_container(each.text, [other.text for other in others], shingles, self._bound)
             if best is not None:
-                found[each.place] = Container(best[-2], best[-1], -best[0])
+                number, share = best
+                found[each.place] = Container(others[number].key.id, others[number].key.index, share)
         return found
+
+    def _allows(self, asked: _Asked, other: _Candidate) -> bool:
+        """Return whether ``per`` and ``within`` do not keep two documents apart."""
+        return compare_contents(asked.content, other.content, self._apart).are_neighbours
 
     def _settled(self, item: Item, container: Container | None, gaps: Sequence[Gap]) -> Item:
         """Return *item* with what was found for it."""
         if container is None and gaps:
             why = "; ".join(sentences(gaps))
-            return replace(item, problem=f"a document that contains it may have been missed ({why})")
+            return replace(
+                item, problem=f"a document that contains it may have been missed ({why}): run dedupe with contained"
+            )
         operation = item.operation
         if container is None or operation is None:
             return item
@@ -256,9 +250,8 @@ class ContainedLookup:
         return replace(item, operation=replace(operation, body=body), container=container)
 
 
-def _size(prepared: Question, text: str) -> tuple[int, int]:
-    """Return what decides which of two texts is longer."""
-    return prepared.shingles.size, len(text)
+def _by_id(key: Key) -> tuple[str, str]:
+    return key.id, key.index
 
 
 def _are_whole(answers: Sequence[Mapping[str, Any]]) -> bool:

@@ -13,7 +13,7 @@ callers import this module when they first need it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from es_simhash.index.passages.join import PlacePairs
     from es_simhash.index.similarity import Shingles
 
-__all__ = ["AddsNothing", "ContainmentMeasure", "ShingleStore", "find_containers"]
+__all__ = ["AddsNothing", "ContainmentMeasure", "ShingleStore", "find_container", "find_containers"]
 
 _MOST_REFUTED = 20
 
@@ -97,8 +97,48 @@ def _share(shingles: ShingleStore, contained: int, container: int) -> float:
     first = shingles[contained]
     if contained == container:
         return 1.0 if first.size else 0.0
-    shared = np.intersect1d(first, shingles[container], assume_unique=True).size
+    return _share_of(first, shingles[container])
+
+
+def _share_of(first: Shingles, second: Shingles) -> float:
+    shared = np.intersect1d(first, second, assume_unique=True).size
     return shared / first.size if first.size else 0.0
+
+
+def find_container(
+    text: str, others: Sequence[str], shingles: Mapping[str, Shingles], bound: float
+) -> tuple[int, float] | None:
+    """
+    Return the number of the one of *others* that contains *text* to *bound*, and the share; ``None`` if none does.
+
+    It is at least as long. The largest share is preferred, then the shortest, then the first. A text that is prepared
+    takes much memory, so that few are at any time.
+
+    Args:
+        text:
+            The text.
+        others:
+            Texts that may contain it.
+        shingles:
+            The shingles of all these texts.
+        bound:
+            Smallest share of the text.
+    """
+    own, promising = shingles[text], []
+    for number, other in enumerate(others):
+        there = shingles[other]
+        size, share = (there.size, len(other)), _share_of(own, there)
+        if share >= bound and size >= (own.size, len(text)):
+            promising.append((-share, size, number))
+    if not promising:
+        return None
+    measure = ContainmentMeasure()
+    [first] = measure.prepare([text])
+    for _, _, number in sorted(promising):
+        [second] = measure.prepare([others[number]])
+        if (share := measure.compare(first, second, bound=bound).similarity) >= bound:
+            return number, share
+    return None
 
 
 class AddsNothing:
