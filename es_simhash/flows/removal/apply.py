@@ -99,8 +99,12 @@ def apply_removal(
     if standing:
         yield from refresh(standing)
     if standing and context is not None and plan.header.is_by_containment:
-        yield from regroup_without(replace(context, prefix=plan.header.prefix), standing)
+        yield from regroup_without(replace(context, prefix=plan.header.prefix), standing, lambda: _removed(plan))
     return kinds
+
+
+def _removed(plan: Plan) -> Iterator[str]:
+    return (each.document.id for each in plan.removals())
 
 
 def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.read import lost_canonicals
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
-from es_simhash.flows.protocol import Flow
+from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.removal.restore_targets import Target
 from es_simhash.flows.resolve import resolve_index
+from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
 __all__ = ["OnRegrouped", "Regroup", "regroup_without"]
@@ -85,11 +87,21 @@ class Regroup:
                 _warn(names, done)
 
 
-def regroup_without(context: Context, names: Sequence[str]) -> Flow[None]:
+def regroup_without(context: Context, names: Sequence[str], removed: Callable[[], Iterable[str]]) -> Flow[None]:
     """
     Put documents of the indices *names* that lost their canonicals into groups again; warn of what cannot be written.
 
-    Indices that record the same grouping are grouped together; those that record none are left alone.
+    Indices that record the same grouping are grouped together; those that record none are left alone. So are those
+    whose documents name canonicals in other indices, which grouping *names* alone would take away from them: they are
+    warned of.
+
+    Args:
+        context:
+            What the client object knows.
+        names:
+            Names of the indices.
+        removed:
+            Returns the ids of the documents that were removed.
     """
     resolved = yield from resolve_index(context, names)
     scopes: dict[Grouping, list[str]] = {}
@@ -97,7 +109,17 @@ def regroup_without(context: Context, names: Sequence[str]) -> Flow[None]:
         if (grouping := Grouping.read(own)) is not None:
             scopes.setdefault(grouping, []).append(name)
     for each in scopes.values():
-        _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=())))
+        lost = set((yield from lost_canonicals(each, Fields(context.prefix))))
+        if not lost:
+            continue
+        if (yield Compute(lost.difference, (removed(),))):
+            warnings.warn(
+                f"the groups of {', '.join(each)} were left as they are, because documents there are duplicates of "
+                "documents elsewhere: run reconcile over all indices that are grouped together",
+                stacklevel=2,
+            )
+        else:
+            _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=())))
 
 
 def _warn(names: Sequence[str], done: Reconciled) -> None:
