@@ -230,6 +230,19 @@ def test_groups_that_lose_their_canonical(server, index, simhash, plan, archive)
     assert (found["group"], found.get("duplicate_of")) == ("b", None)
 
 
+def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan, archive):
+    """Under the rule "connected" a group falls apart, though its canonical stays."""
+    first, second = words(1, 60).split(), words(2, 60).split()
+    a, b, c = (" ".join(first[:shared] + second[shared:]) for shared in (60, 52, 44))
+    fill(server, index, simhash, {"a": a, "b": b, "c": c, "long": f"{b} {words(5, 200)}"})
+    simhash.reconcile(index, rule="connected", max_distance=16, verify=0.7)
+    assert read_all(server, index)["c"]["simhash"]["duplicate_of"] == "a"
+    simhash.plan_removal(index, plan, **ALL)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
+    assert read_all(server, index)["c"]["simhash"].get("duplicate_of") is None
+    assert simhash.reconcile(index).changed == 0
+
+
 def test_groups_that_reach_into_other_indices(server, index, simhash, plan, archive):
     """A plan over one of two indices that are grouped together takes no canonical of the other one away."""
     news, wires = f"{index}-news", f"{index}-wires"

@@ -108,18 +108,18 @@ def regroup_without(context: Context, names: Sequence[str], removed: Callable[[]
     for name, own in resolved.each.items():
         if (grouping := Grouping.read(own)) is not None:
             scopes.setdefault(grouping, []).append(name)
-    for each in scopes.values():
+    for grouping, each in scopes.items():
         lost = set((yield from lost_canonicals(each, Fields(context.prefix))))
-        if not lost:
-            continue
         if (yield Compute(lost.difference, (removed(),))):
             warnings.warn(
                 f"the groups of {', '.join(each)} were left as they are, because documents there are duplicates of "
                 "documents elsewhere: run reconcile over all indices that are grouped together",
                 stacklevel=2,
             )
-        else:
-            _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=())))
+        elif grouping.rule == "connected" or lost:
+            # A group that hung together by a removed document may fall apart; nothing that is there says so.
+            ids = None if grouping.rule == "connected" else ()
+            _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=ids)))
 
 
 def _warn(names: Sequence[str], done: Reconciled) -> None:
