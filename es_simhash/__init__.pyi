@@ -69,6 +69,8 @@ from .index.rescore import NearDup, NearDups, rescore
 from .ingest_helper import with_fingerprints
 from .pipeline.build import build_pipeline
 from .pipeline.search_template import build_search_template
+from .quality.boilerplate.learn import learn_boilerplate
+from .quality.boilerplate.learned import Boilerplate
 from .quality.size import Size
 from .quality.sizing import estimate_size
 from .quality.stats import Stats
@@ -81,6 +83,7 @@ __all__ = [
     "PRESETS",
     "AsyncSimHashClient",
     "BackfillProgress",
+    "Boilerplate",
     "Deduped",
     "EmbeddedServerError",
     "FollowReport",
@@ -154,6 +157,7 @@ __all__ = [
     "get_preset",
     "get_scheme",
     "hamming_distance",
+    "learn_boilerplate",
     "make_plan",
     "plan_lookup",
     "rescore",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
-from es_simhash.errors import WorkerError
+from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
 from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, Problem, prepare_action, with_id
@@ -257,7 +257,8 @@ class _Batcher:
         """Return the actions of a batch with its fingerprints."""
         try:
             found = begun.pending.hashes()
-        except WorkerError:
+        except (WorkerError, SchemeError, MissingDependencyError):
+            # No text can be fingerprinted, whichever it is.
             raise
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
             found = [self._compute_one(position, each, text) for position, each in begun.batch for text in each.texts]

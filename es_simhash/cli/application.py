@@ -62,6 +62,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "explain": "Explain why two texts are near-duplicates, or not.",
         "doctor": "Examine the fingerprints of an index.",
         "tune": "Recommend a preset for the texts of an index.",
+        "boilerplate": "Learn which passages are template text.",
     },
     "Without a server of your own": {
         "serve": "Run a local server that keeps its data.",

@@ -13,7 +13,7 @@ from es_simhash.cli.records import Record
 from es_simhash.cli.tables import print_table
 from es_simhash.cli.wording import for_shell
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.hashing import Scheme, to_hex
+from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.index.rescore import NearDup, NearDups
 
 __all__ = ["NoFingerprint", "print_answer", "print_near_dups"]
@@ -32,8 +32,8 @@ class NoFingerprint:
 
     Attributes:
         kind:
-            ``"empty"``, ``"blank"``, ``"no_letters"`` (it has no letters and no digits) or ``"left_out"`` (it has only
-            what the scheme leaves out).
+            ``"empty"``, ``"blank"``, ``"no_letters"`` (it has no letters and no digits), ``"template"`` (it is nothing
+            but boilerplate) or ``"left_out"`` (it has only what the scheme leaves out).
         scheme:
             Id of the scheme.
     """
@@ -46,6 +46,8 @@ class NoFingerprint:
         """Return the reason for *text*, which has no features in *scheme*."""
         if not text.strip():
             return cls("blank" if text else "empty", scheme.id)
+        if "boilerplate" in scheme.digests and fingerprint(text, scheme=scheme.without_boilerplate()) is not None:
+            return cls("template", scheme.id)
         return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
 
     def __str__(self) -> str:
@@ -55,6 +57,7 @@ class NoFingerprint:
             "empty": "is empty",
             "blank": "is blank",
             "no_letters": "has no letters and no digits",
+            "template": "is nothing but template text, which the boilerplate of the scheme leaves out",
             "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
         }
         return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import Scheme, from_hex, get_scheme
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, from_hex, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX
 from es_simhash.removal.outputs import refuse_output
 
@@ -199,6 +199,7 @@ def scheme(command: Command[_T]) -> Command[_T]:
         callback=_parse_settings,
         help="Set a parameter of the scheme, as in --set size=5. Repeatable.",
     )
+    @click.option("--boilerplate", type=_FILE, help="Mask of template text that the scheme leaves out.")
     @click.option("--dictionary", type=_FILE, help="Dictionary of the scheme keywords.")
     @click.option("--idf", type=_FILE, help="IDF file of the scheme keywords.")
     @click.option("--stop-words", type=_FILE, help="Stop words of the scheme keywords.")
@@ -207,12 +208,13 @@ def scheme(command: Command[_T]) -> Command[_T]:
         *,
         scheme_name: str | None,
         scheme_settings: dict[str, Any],
+        boilerplate: str | None,
         dictionary: str | None,
         idf: str | None,
         stop_words: str | None,
         **rest: Any,
     ) -> _T:
-        files = {"dictionary": dictionary, "idf": idf, "stop_words": stop_words}
+        files = {"boilerplate": boilerplate, "dictionary": dictionary, "idf": idf, "stop_words": stop_words}
         given = {key: path for key, path in files.items() if path is not None}
         return command(scheme=_build_scheme(scheme_name, scheme_settings, given), **rest)
 
@@ -242,8 +244,9 @@ def _build_scheme(name: str | None, settings: dict[str, Any], files: dict[str, s
         return name
     if name is None and settings:
         raise click.UsageError("--set needs --scheme: each scheme has its own parameters")
+    usual = DEFAULT_SCHEME if files.keys() <= {"boilerplate"} else "keywords"
     try:
-        return get_scheme(name or "keywords", **settings, **files)
+        return get_scheme(name or usual, **settings, **files)
     except TypeError as error:
         raise InvalidInputError(str(error)) from error
 

@@ -43,7 +43,7 @@ def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     prepare = preprocessor(scheme)
     fold = _fold_shingles(scheme) if scheme.name == "shingles" else _fold_strings(scheme)
     for part in _parts(texts):
-        batch = texts[part] if prepare is None else [prepare(text) for text in texts[part]]
+        batch = texts[part] if prepare is None else prepare(texts[part])
         values[part], known[part] = fold(batch)
     return values, known
 

@@ -1,9 +1,9 @@
 """
-The user's own dictionary, IDF and stop-word files: read whole, identified by SHA-256.
+The user's own files: dictionary, IDF, stop words, boilerplate. They are read whole, and identified by SHA-256.
 
 A process on a machine that lacks such a file can be given its content (``provide_file``).
 
-Their content is parsed in ``segment.py`` and ``keywords.py``.
+Their content is parsed in ``segment.py``, ``keywords.py`` and ``boilerplate``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,17 @@ __all__ = ["digest_of", "file_digest", "provide_file", "read_file", "scheme_file
 _provided: dict[str, bytes] = {}
 
 
-def digest_of(content: bytes) -> str:
+def digest_of(content: bytes, *, purpose: str = "") -> str:
     """
-    Return the SHA-256 of *content* as 64 lower-case hexadecimal digits.
+    Return the SHA-256 of *content* as 64 lower-case hexadecimal digits; of boilerplate, that of its passages.
+
+    Raises:
+        SchemeError: If it is to be boilerplate, and cannot be used.
     """
+    if purpose == "boilerplate":
+        from es_simhash.hashing.boilerplate.mask import mask_digest, read_mask  # noqa: PLC0415 - loads numpy
+
+        return mask_digest(read_mask(content))
     return hashlib.sha256(content).hexdigest()
 
 
@@ -48,15 +55,22 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
 def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
     """
     Return the SHA-256 of one of the user's files.
+
+    Raises:
+        SchemeError: If it cannot be read or used.
     """
-    return digest_of(read_file(path, purpose=purpose))
+    content = read_file(path, purpose=purpose)
+    try:
+        return digest_of(content, purpose=purpose)
+    except SchemeError as error:
+        raise SchemeError(f"cannot use {purpose} {shorten(str(path))}: {error}") from error
 
 
-def provide_file(content: bytes) -> None:
+def provide_file(content: bytes, *, purpose: str) -> None:
     """
     Let schemes that name *content* by its digest find it in this process, wherever the file is.
     """
-    _provided[digest_of(content)] = content
+    _provided[digest_of(content, purpose=purpose)] = content
 
 
 def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
@@ -81,7 +95,7 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
             digest=digest,
         )
     content = read_file(path, purpose=purpose)
-    found = digest_of(content)
+    found = digest_of(content, purpose=purpose)
     if found != digest:
         raise SchemeError(
             f"{purpose} {shorten(path)} has digest sha256:{found[:12]}…, but scheme {scheme.id} was made with "

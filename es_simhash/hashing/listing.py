@@ -33,7 +33,7 @@ def list_features(text: str, scheme: Scheme) -> dict[str, float]:
     if scheme.name == "weighted":
         raise InvalidInputError(f"scheme {scheme.id} takes features, not text: list your own features")
     prepare = preprocessor(scheme)
-    prepared = text if prepare is None else prepare(text)
+    prepared = text if prepare is None else prepare([text])[0]
     if scheme.name == "shingles":
         counts = _count_shingles(prepared, scheme)
         weighting = scheme.parameters["weighting"]

@@ -79,7 +79,12 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
     ("words", 1): {**_HASHING, "size": (2, _between(1, MAX_SIZE)), "weighting": ("linear", _one_of(*WEIGHTINGS))},
 }
 
-_FILE_PARAMETERS = {("keywords", 1): ("dictionary", "idf", "stop_words")}
+_FILE_PARAMETERS = {
+    ("keywords", 1): ("boilerplate", "dictionary", "idf", "stop_words"),
+    ("shingles", 1): ("boilerplate",),
+    ("shingles", 2): ("boilerplate",),
+    ("words", 1): ("boilerplate",),
+}
 
 
 def known_versions() -> list[tuple[str, int]]:

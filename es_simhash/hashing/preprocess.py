@@ -1,8 +1,8 @@
 """
-Optional steps before a text is turned into features: HTML to text, traditional to simplified Chinese.
+Optional steps before texts are turned into features: HTML to text, traditional to simplified Chinese, boilerplate out.
 
-Libraries of the extra ``preprocess`` do the work. Their versions are recorded in the scheme (``libraries.py``), because
-another version may cut or convert differently and so change bits.
+Libraries of the extra ``preprocess`` do the first two. Their versions are recorded in the scheme (``libraries.py``),
+because another version may cut or convert differently and so change bits. Boilerplate comes last.
 
 ``html``
     The text of an HTML page or fragment, by selectolax (Lexbor): scripts, styles, templates and comments out,
@@ -18,11 +18,14 @@ import re
 from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError
+from es_simhash.hashing.files import scheme_file
 from es_simhash.hashing.libraries import library_version
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from es_simhash.hashing.boilerplate.cut import Cutter
 
 __all__ = ["preprocessor"]
 
@@ -34,16 +37,19 @@ _BLOCKS = (
 # Both libraries hand the text to C as UTF-8, where NUL may end it and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
+# What was made of each mask, by its digest: a process uses few.
+_cutters: dict[str, Cutter] = {}
 
-def preprocessor(scheme: Scheme) -> Callable[[str], str] | None:
+
+def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
     """
-    Return the function that does a scheme's steps, or ``None`` if it has none.
+    Return the function that does a scheme's steps with texts, or ``None`` if it has none.
 
     Raises:
         MissingDependencyError: If a library is not installed.
-        SchemeError: If another version of it is installed than the scheme was made with.
+        SchemeError: If another version of it is installed than the scheme was made with, or its boilerplate is missing.
     """
-    if not scheme.preprocess:
+    if not scheme.changes_texts:
         return None
     for name, version in scheme.libraries.items():
         found = library_version(name)
@@ -53,14 +59,32 @@ def preprocessor(scheme: Scheme) -> Callable[[str], str] | None:
                 f"pip install {name}=={version}, or make a new scheme and backfill"
             )
     steps = [_loaders[step]() for step in scheme.preprocess]
+    cutter = _boilerplate_cutter(scheme)
 
-    def prepare(text: str) -> str:
+    def convert(text: str) -> str:
         clean = _UNWRITABLE.sub(" ", text)
         for step in steps:
             clean = step(clean)
         return clean
 
+    def prepare(texts: Sequence[str]) -> list[str]:
+        converted = list(map(convert, texts)) if steps else list(texts)
+        return converted if cutter is None else cutter.cut(converted)
+
     return prepare
+
+
+def _boilerplate_cutter(scheme: Scheme) -> Cutter | None:
+    digest = scheme.digests.get("boilerplate")
+    if digest is None:
+        return None
+    if digest not in _cutters:
+        from es_simhash.hashing.boilerplate.cut import Cutter  # noqa: PLC0415 - loads numpy
+        from es_simhash.hashing.boilerplate.mask import read_mask  # noqa: PLC0415
+
+        content = scheme_file(scheme, "boilerplate")
+        _cutters[digest] = Cutter(read_mask(content or b""))
+    return _cutters[digest]
 
 
 @functools.cache

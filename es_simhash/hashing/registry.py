@@ -56,9 +56,9 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
             parameters are then the defaults.
         **settings:
             The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and, unless the caller
-            brings the features, ``preprocess``: a sequence of ``"html"`` and ``"t2s"``. ``keywords`` takes paths as
-            ``dictionary``, ``idf`` and ``stop_words``: they are read at once and become part of the scheme by
-            SHA-256.
+            brings the features, ``preprocess``: a sequence of ``"html"`` and ``"t2s"``; and ``boilerplate``: the path
+            of a mask of template text that is left out. ``keywords`` takes paths as ``dictionary``, ``idf`` and
+            ``stop_words``. Files are read at once and become part of the scheme by SHA-256.
 
     Raises:
         TypeError: If *scheme* is neither, or a parameter has the wrong type.

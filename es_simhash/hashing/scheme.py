@@ -11,7 +11,7 @@ A released version never changes its bits. A change of bits becomes a new versio
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ class Scheme:
         libraries:
             Versions of the libraries behind those steps, since another version can change bits.
         digests:
-            SHA-256 of the user's own files, by parameter (``dictionary``, ``idf``, ``stop_words``).
+            SHA-256 of the user's own files, by parameter (``dictionary``, ``idf``, ``stop_words``; of ``boilerplate``
+            that of its passages).
         files:
             Where these files were found. No part of the scheme's identity, and never written into an index.
 
@@ -85,6 +86,23 @@ class Scheme:
         Version by distribution name of the libraries that *preprocess* needs.
         """
         return MappingProxyType(dict(self._libraries))
+
+    @property
+    def changes_texts(self) -> bool:
+        """
+        Whether a text is changed before its features are made: by the steps of *preprocess*, or by boilerplate.
+        """
+        return bool(self.preprocess) or "boilerplate" in self.digests
+
+    def without_boilerplate(self) -> Scheme:
+        """
+        Return the scheme that leaves no template text out.
+        """
+        digests, files = (
+            tuple((key, value) for key, value in pairs if key != "boilerplate")
+            for pairs in (self._digests, self._files)
+        )
+        return replace(self, _digests=digests, _files=files)
 
     @property
     def digests(self) -> Mapping[str, str]:

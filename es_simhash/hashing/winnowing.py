@@ -206,14 +206,16 @@ def _worths(*, is_length: bool) -> NDArray[np.uint8]:
     return worths
 
 
-def run_ends(sums: NDArray[np.int64], worth: int) -> NDArray[np.intp]:
+def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> NDArray[np.intp]:
     """
     Return where the shortest run of at least *worth* ends that begins at each position; past the end if none does.
+
+    With *step*, it is each position whose number *step* divides.
     """
     count = sums.size - 1
     if _is_of_letters(sums):
-        return np.minimum(np.arange(count) + -(-worth // LETTER), count + 1)
-    return np.searchsorted(sums, sums[:-1] + worth)
+        return np.minimum(np.arange(0, count, step) + -(-worth // LETTER), count + 1)
+    return np.searchsorted(sums, sums[:-1:step] + worth)
 
 
 def _is_of_letters(sums: NDArray[np.int64]) -> bool:
@@ -221,18 +223,19 @@ def _is_of_letters(sums: NDArray[np.int64]) -> bool:
     return int(sums[-1]) == LETTER * (sums.size - 1)
 
 
-def run_hashes(codes: Codes, ends: NDArray[np.intp]) -> Hashes:
+def run_hashes(codes: Codes, ends: NDArray[np.intp], *, step: int = 1) -> Hashes:
     """
     Return the hash of the run from each position of *codes*, the first ones if *ends* are fewer, to the one of *ends*.
 
-    Runs of the same characters have the same hash, wherever they are.
+    With *step*, it is each position whose number *step* divides. Runs of the same characters have the same hash,
+    wherever they are.
     """
     powers, inverses = _powers(codes.size)
     sums = np.zeros(codes.size + 1, np.uint64)
     np.cumsum(codes * powers[: codes.size], out=sums[1:])
     values = sums[ends]
-    values -= sums[: ends.size]
-    values *= inverses[: ends.size]
+    values -= sums[: step * ends.size : step]
+    values *= inverses[: step * ends.size : step]
     values ^= values >> np.uint64(30)
     values *= np.uint64(0xBF58_476D_1CE4_E5B9)
     values ^= values >> np.uint64(27)

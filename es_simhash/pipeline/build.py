@@ -131,6 +131,8 @@ def _computable(scheme: Scheme) -> Scheme:
     if scheme.preprocess:
         steps = ", ".join(scheme.preprocess)
         raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: it has no step {steps}: {_ELSEWHERE}")
+    if "boilerplate" in scheme.digests:
+        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: it has no boilerplate: {_ELSEWHERE}")
     if scheme.parameters["hash"] != "xxh3_64":
         raise SchemeError(
             f"an ingest pipeline cannot compute scheme {scheme}: it has only the hash xxh3_64: {_ELSEWHERE}"

@@ -30,6 +30,8 @@ FindingKind = Literal[
     "featureless",
     "hot",
     "hot_copies",
+    "hot_template",
+    "group_template",
 ]
 
 
@@ -44,8 +46,12 @@ class Sentence(NamedTuple):
 _SHARE = "{part:,} of {whole:,} sampled documents"
 _HOT = "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}"
 _COOLER = (
-    "texts with much in common, such as boilerplate or copies: lookups near them read more; take boilerplate out "
-    "before fingerprinting, or group the copies"
+    "texts with much in common, such as boilerplate or copies: lookups near them read more; leave boilerplate out "
+    "(es-simhash boilerplate), or group the copies"
+)
+_LEARN = (
+    "if it is template and not content, leave it out: es-simhash boilerplate {index} --out mask.json, then backfill a "
+    "second prefix with --boilerplate mask.json"
 )
 
 SENTENCES: Mapping[FindingKind, Sentence] = {
@@ -112,5 +118,16 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     ),
     "hot": Sentence("hot", _HOT, _COOLER),
     "hot_copies": Sentence("hot", f"{_HOT}; {{copies:,}} documents share one fingerprint", _COOLER),
+    "hot_template": Sentence(
+        "hot",
+        "of {whole:,} different documents with {field} {term!r}, {part:,} have this text in common: {text!r}",
+        _LEARN,
+    ),
+    "group_template": Sentence(
+        "texts",
+        "the group {group!r} has {documents:,} documents, but of {whole:,} different ones {part:,} have this text in "
+        "common: {text!r}",
+        _LEARN,
+    ),
 }
 """The sentences of each kind."""

@@ -31,8 +31,8 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
         inputs:
             Files that the command reads.
         kind:
-            What the new file is. A ``"plan"`` may replace a plan. A plan and a ``"page"`` replace the file of that
-            name, so it must be a regular file; other kinds may go to a pipe or a terminal.
+            What the new file is. A ``"plan"`` may replace a plan. A plan, a ``"page"`` and a ``"mask"`` replace the
+            file of that name, so it must be a regular file; other kinds may go to a pipe or a terminal.
 
     Raises:
         InvalidInputError: If the file of that name must stay.
@@ -44,7 +44,7 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
         return
     if not path.is_file():
-        if kind in ("plan", "page"):
+        if kind in ("plan", "page", "mask"):
             raise InvalidInputError(f"{path} is no regular file: give the {kind} another name")
         return
     for each in map(Path, inputs):

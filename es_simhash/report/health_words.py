@@ -16,7 +16,11 @@ _SHARE = "抽查的 {whole} 篇文档中，有 {part} 篇"
 _HOT = "{field} 的值 {term} 出现在 {documents} 篇文档中；随机情况下约为 {chance} 篇"
 _COOLER = (
     "这些文本有很多相同内容，例如模板文字或副本，查询与其相近的文本时会读取更多文档："
-    "请在计算指纹前去掉模板文字，或对副本分组。"
+    "请去掉模板文字（es-simhash boilerplate），或对副本分组。"
+)
+_LEARN = (
+    "如果这是模板而不是正文，请不计入这段文字：es-simhash boilerplate {index} --out mask.json，"
+    "再以另一个前缀补写指纹（backfill --boilerplate mask.json）。"
 )
 
 CHINESE: Mapping[FindingKind, tuple[str, str]] = {
@@ -72,6 +76,14 @@ CHINESE: Mapping[FindingKind, tuple[str, str]] = {
         "无需处理：这样的文本不会与任何文本匹配。",
     ),
     "hot": (f"{_HOT}。", _COOLER),
+    "hot_template": (
+        "{field} 的值为 {term} 的文档中，有 {whole} 篇内容不同，其中 {part} 篇都含有这段文字：{text}",
+        _LEARN,
+    ),
+    "group_template": (
+        "组 {group} 有 {documents} 篇文档，但 {whole} 篇内容不同的文档中，{part} 篇都含有这段文字：{text}",
+        _LEARN,
+    ),
     "hot_copies": (f"{_HOT}；其中 {{copies}} 篇文档的指纹相同。", _COOLER),
 }
 """What was found, and what to do, by kind."""

@@ -27,7 +27,7 @@ def with_fingerprints(
     Return *df* with the fingerprint of a column of texts: 16 hex digits, as in an index.
 
     The bits are those of :func:`es_simhash.fingerprints`. A text that is null or has no features has no fingerprint:
-    null. Only the texts pass through Python, in Arrow batches. A dictionary of the scheme is sent along, so executors
+    null. Only the texts pass through Python, in Arrow batches. The files of the scheme are sent along, so executors
     need this library and no file.
 
     Args:
@@ -60,9 +60,9 @@ def _computation(
     scheme: Scheme, contents: Mapping[str, bytes | None]
 ) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
     def compute(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        for content in contents.values():
+        for purpose, content in contents.items():
             if content is not None:
-                provide_file(content)
+                provide_file(content, purpose=purpose)
         for batch in batches:
             texts = read_strings(batch)
             found = iter(fingerprints([each for each in texts if each is not None], scheme=scheme))

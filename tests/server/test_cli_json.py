@@ -71,6 +71,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["explain", "--index", index, "a", "b"],
         ["doctor", index],
         ["tune", index, "--sample", "3"],
+        ["boilerplate", index, "--out", tmp_path / "mask.json"],
         ["evaluate", tmp_path / "docs.jsonl", tmp_path / "pairs.tsv"],
         ["report", index, "--out", tmp_path / "report.html"],
         ["fingerprint", TEXT],

@@ -85,6 +85,7 @@ def tags(server, index):
 def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simhash, plan, archive):
     """Also at the end of a chain, and of equal texts one; what is too short stays."""
     before = read_all(server, filled)
+    assert outcomes(simhash.dedupe(filled, action="delete", **ALL)) == dict.fromkeys(GONE, ("would delete", None))
     made = simhash.plan_removal(filled, plan, **ALL)
     assert containers(plan) == GONE
     assert (made.count, made.documents, made.duplicates, made.left_out) == (6, 14, 7, {"not_similar": 1})
@@ -98,15 +99,6 @@ def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simha
     assert simhash.plan_removal(filled, plan, **ALL).count == 0
     assert {each.action for each in simhash.restore(archive)} == {"restored"}
     assert read_all(server, filled) == before
-
-
-def test_one_step(filled, simhash, archive):
-    """Dedupe shows, then deletes; the same command again does nothing."""
-    options = {"action": "delete", **ALL}
-    assert outcomes(simhash.dedupe(filled, **options)) == dict.fromkeys(GONE, ("would delete", None))
-    done = simhash.dedupe(filled, dry_run=False, archive=archive, **options)
-    assert outcomes(done) == dict.fromkeys(GONE, ("deleted", None))
-    assert list(simhash.dedupe(filled, dry_run=False, archive=archive, **options)) == []
 
 
 def test_what_others_change_since_the_plan_stays(server, filled, simhash, plan, archive):
@@ -309,6 +301,17 @@ def test_a_text_that_changes_loses_its_tag(server, filled, simhash):
     assert set(tags(server, filled)) == {"chain2", "equal2", "excerpt"}
     list(simhash.follow(filled, once=True, state_index=f"{filled}-state"))
     assert set(tags(server, filled)) == {"equal2", "excerpt"}
+
+
+def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simhash, plan, archive):
+    """Whatever the reason for which it goes: what stood in it is nowhere else."""
+    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    list(simhash.ingest(filled, [{"_id": "copy", "body": f"{ARTICLE} too"}], on_duplicate=None))
+    near = {"canonical": "longest", "max_distance": 16, "filter": {"ids": {"values": ["article"]}}, "max_share": 1.0}
+    simhash.plan_removal(filled, plan, **near)
+    assert containers(plan) == {"article": "copy"}
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"article": ("deleted", None)}
+    assert tags(server, filled) == {id_: container for id_, container in GONE.items() if container != "article"}
 
 
 def test_tags_need_their_field(server, index, simhash):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from es_simhash.flows.upkeep.install_pipeline import InstalledPipeline, UseAs
     from es_simhash.flows.upkeep.progress import BackfillProgress
     from es_simhash.flows.upkeep.remove import Removal
+    from es_simhash.quality.boilerplate.learned import Boilerplate
     from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.tuning import Tuning
@@ -291,7 +292,8 @@ class UpkeepMethods(SyncBase):
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
         Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        numbers that JavaScript rounds, and forecasts candidates by max_distance.
+        template text behind these and behind the largest group, numbers that JavaScript rounds, and forecasts
+        candidates by max_distance.
 
         Args:
             index:
@@ -342,6 +344,59 @@ class UpkeepMethods(SyncBase):
         from es_simhash.flows.upkeep.tune import tune
 
         return self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
+
+    def boilerplate(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] = (),
+        source_field: str | None = None,
+        sample: int = 5_000,
+        min_documents: int = 20,
+        min_share: float = 0.01,
+        seed: int = 0,
+    ) -> Boilerplate:
+        """
+        Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
+
+        Many sampled documents share such a passage although their other text differs. Write the result of ``to_json()``
+        to a file, read it, and pass its path to ``get_scheme(..., boilerplate=PATH)``. The index does not need our
+        fields. Costs a request for each 1,000 documents sampled.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            source_field:
+                Keyword field that says where a document comes from: passages are also counted within each of its
+                values, where a footer of a small source is frequent.
+            sample:
+                Documents drawn at random, 1 to 10,000; all if there are fewer.
+            min_documents:
+                Fewest sampled documents that have a passage, at least 2.
+            min_share:
+                Their smallest share of the sampled documents, or of those of one source, 0 to 1.
+            seed:
+                Chooses the sample.
+
+        Raises:
+            InvalidInputError: If an argument cannot be used, or the text field is unknown.
+        """
+        from es_simhash.flows.upkeep.boilerplate import learn_boilerplate
+
+        return self._run(
+            learn_boilerplate(
+                self._context,
+                index,
+                sample,
+                text_field=text_field,
+                source_field=source_field,
+                min_documents=min_documents,
+                min_share=min_share,
+                seed=seed,
+            )
+        )
 
     def explain(
         self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4

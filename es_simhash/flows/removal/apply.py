@@ -43,6 +43,7 @@ from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import regroup_without
 from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
+from es_simhash.flows.removal.tags import is_taggable, untag_removed
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.index.faults import refuse_updates
 from es_simhash.index.keys import Key
@@ -65,8 +66,8 @@ def apply_removal(
     """
     Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
 
-    Where documents go because others contain them, canonicals may be among them: then, with a *context*, the groups of
-    the indices are made right at the end.
+    With a *context*, tags that name a removed document (``contained_in``) are removed at the end. Where documents go
+    because others contain them, canonicals may be among them: then the groups of the indices are made right, too.
 
     Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
 
@@ -82,29 +83,33 @@ def apply_removal(
     names = sorted(plan.header.index_uuids)
     uuids = yield from read_uuids(names)
     standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
+    mappings: dict[str, Mapping[str, Any]] = {}
     if standing:
         answer = yield Call("get_mapping", {"index": standing})
-        refuse_updates({name: each.get("mappings") or {} for name, each in answer.items()})
+        mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
+        refuse_updates(mappings)
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
         if standing:
             yield from _check_guards(plan, writer, standing, sizes)
         removals = plan.removals()
         done = 0
+        deleted: list[str] = []
         while lines := (yield Compute(_take, (removals, sizes.removed))):
             for record in (yield from _Batch(plan, writer).carry_out(lines)):
                 kinds.update([record.kind] if record.kind else [])
+                deleted += [record.id] if record.action == "deleted" else []
                 yield Emit(record)
             done += len(lines)
             yield Tell(Progress(done, len(plan), "removing documents"))
     if standing:
         yield from refresh(standing)
-    if standing and context is not None and plan.header.is_by_containment:
-        yield from regroup_without(replace(context, prefix=plan.header.prefix), standing, lambda: _removed(plan))
+    if context is not None:
+        prefix = plan.header.prefix
+        if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
+            yield from untag_removed(taggable, deleted, prefix=prefix)
+        if standing and plan.header.is_by_containment:
+            yield from regroup_without(replace(context, prefix=prefix), standing, deleted)
     return kinds
-
-
-def _removed(plan: Plan) -> Iterator[str]:
-    return (each.document.id for each in plan.removals())
 
 
 def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]:

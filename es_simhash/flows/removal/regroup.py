@@ -5,13 +5,13 @@ The groups of indices made right after documents were restored, or canonicals re
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.read import lost_canonicals
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
-from es_simhash.flows.protocol import Compute, Flow
+from es_simhash.flows.protocol import Flow
 from es_simhash.flows.removal.restore_targets import Target
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.index.fields import Fields
@@ -87,7 +87,7 @@ class Regroup:
                 _warn(names, done)
 
 
-def regroup_without(context: Context, names: Sequence[str], removed: Callable[[], Iterable[str]]) -> Flow[None]:
+def regroup_without(context: Context, names: Sequence[str], removed: Collection[str]) -> Flow[None]:
     """
     Put documents of the indices *names* that lost their canonicals into groups again; warn of what cannot be written.
 
@@ -101,7 +101,7 @@ def regroup_without(context: Context, names: Sequence[str], removed: Callable[[]
         names:
             Names of the indices.
         removed:
-            Returns the ids of the documents that were removed.
+            Ids of the documents that were removed.
     """
     resolved = yield from resolve_index(context, names)
     scopes: dict[Grouping, list[str]] = {}
@@ -110,7 +110,7 @@ def regroup_without(context: Context, names: Sequence[str], removed: Callable[[]
             scopes.setdefault(grouping, []).append(name)
     for grouping, each in scopes.items():
         lost = set((yield from lost_canonicals(each, Fields(context.prefix))))
-        if (yield Compute(lost.difference, (removed(),))):
+        if lost.difference(removed):
             warnings.warn(
                 f"the groups of {', '.join(each)} were left as they are, because documents there are duplicates of "
                 "documents elsewhere: run reconcile over all indices that are grouped together",

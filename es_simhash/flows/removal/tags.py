@@ -9,6 +9,7 @@ What changes a text through us removes the tag: ``ingest``, ``backfill`` and ``f
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -35,7 +36,7 @@ from es_simhash.removal.judge import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import PlannedRemoval
 
-__all__ = ["tag_contained"]
+__all__ = ["is_taggable", "tag_contained", "untag_removed"]
 
 BATCH = 200
 PAGE = 5_000
@@ -74,7 +75,8 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
                 yield Emit(record)
             done += len(lines)
             yield Tell(Progress(done, len(plan), "tagging documents"))
-    wrong = yield from _read_others(context, index, tagged)
+    found = yield from _read_tags(index, context.prefix)
+    wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):
         part = dict(list(wrong.items())[begin : begin + BATCH])
         for record in (yield from _untag(part, context.prefix, dry_run=dry_run)):
@@ -83,10 +85,17 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
         yield from refresh(index)
 
 
+def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
+    """
+    Return whether an index with *mapping* maps the tag.
+    """
+    return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
+
+
 def _refuse_unmapped(context: Context, resolved: Resolved) -> None:
-    field = Fields(context.prefix).contained_in
     for name in resolved.each:
-        if find_field(resolved.mappings[name], field).get("type") != "keyword":
+        if not is_taggable(resolved.mappings[name], prefix=context.prefix):
+            field = Fields(context.prefix).contained_in
             raise MappingError(
                 f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing)"
             )
@@ -143,18 +152,32 @@ def _kind_of(outcome: Outcome) -> DedupedKind:
     return "conflict" if outcome.status == CONFLICT else "refused"
 
 
-def _read_others(context: Context, index: Index, tagged: set[Key]) -> Flow[dict[Key, str]]:
-    """Return the tags of documents of *index* that are not among those *tagged* now."""
-    field = Fields(context.prefix).contained_in
+def untag_removed(names: Sequence[str], ids: Sequence[str], *, prefix: str) -> Flow[None]:
+    """
+    Remove the tags that name one of *ids* from documents of the indices *names*; warn of what the server refuses.
+
+    The documents with these ids were removed, so that what stood in them must be found again.
+    """
+    refused = 0
+    for begin in range(0, len(ids), BATCH):
+        found = yield from _read_tags(names, prefix, ids=ids[begin : begin + BATCH])
+        records = yield from _untag(found, prefix, dry_run=False)
+        refused += sum(not each.is_done for each in records)
+    if refused:
+        warnings.warn(f"{refused} tags name documents that were removed: run dedupe(contained=...) again", stacklevel=2)
+
+
+def _read_tags(index: Index, prefix: str, *, ids: Sequence[str] | None = None) -> Flow[dict[Key, str]]:
+    """Return the tags of documents of *index*: all of them, or those that name one of *ids*."""
+    field = Fields(prefix).contained_in
     found: dict[Key, str] = {}
 
     def note(hits: Hits) -> None:
-        for hit in hits:
-            if (key := document_key(hit)) not in tagged:
-                found[key] = str(hit["fields"][field][0])
+        found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
 
     yield from refresh(index)
-    body = {"query": {"exists": {"field": field}}, "docvalue_fields": [field], "_source": False}
+    query: dict[str, Any] = {"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}
+    body = {"query": query, "docvalue_fields": [field], "_source": False}
     check_whole((yield from read_each(index, body, note, page=PAGE)))
     return found
 

@@ -16,6 +16,7 @@ from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.pages import Hits
 from es_simhash.flows.upkeep.check import IndexCheck, check_indices
 from es_simhash.flows.upkeep.sampling import check_sample, check_seed, sample_documents
+from es_simhash.flows.upkeep.templates import find_group_template, find_hot_templates
 from es_simhash.index.explain_plan import explain_plan
 from es_simhash.index.fields import Fields
 from es_simhash.index.meta import IndexSettings
@@ -39,7 +40,7 @@ def diagnose(
     """
     Return the faults of the fingerprints of *index*, and notes about them; writes nothing.
 
-    Costs a request for each 1,000 documents sampled, and about ten more.
+    Costs a request for each 1,000 documents sampled, and about fifteen more.
     """
     from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 -- loads numpy
 
@@ -62,6 +63,8 @@ def diagnose(
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
+    findings += yield from find_hot_templates(index, settings, fields, counted[0])
+    findings += yield from find_group_template(index, settings, fields, Fields(context.prefix).group, counted[2])
     forecast = yield from _forecast(context, index)
     ranks = {"error": 0, "warning": 1, "note": 2}
     return Diagnosis(
@@ -139,11 +142,14 @@ def _find_missing(
     return findings
 
 
-def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tuple[list[Finding], list[Gap]]]:
+def _count_blocks(
+    context: Context, index: Index, fingerprinted: int
+) -> Flow[tuple[list[Finding], list[Gap], tuple[str, int] | None]]:
+    """Return the findings about block terms, why not all were counted, and the largest group with its size."""
     from es_simhash.quality.health import judge_blocks  # noqa: PLC0415 -- loads numpy
 
     ours = Fields(context.prefix)
-    names = [ours.fingerprint, *ours.blocks]
+    names = [ours.fingerprint, ours.group, *ours.blocks]
     body = {
         "size": 0,
         "aggs": {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)},
@@ -154,10 +160,10 @@ def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[tu
         field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]
         for at, field in enumerate(names)
     }
-    equal = counts.pop(ours.fingerprint)
+    equal, groups = counts.pop(ours.fingerprint), counts.pop(ours.group)
     # OpenSearch calls it an early end when it counts terms without looking at documents.
     gaps = find_gaps(answer, ignore=["terminated_early"])
-    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), gaps
+    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), gaps, groups[0] if groups else None
 
 
 def _forecast(context: Context, index: Index) -> Flow[tuple[Mapping[str, Any], ...]]:

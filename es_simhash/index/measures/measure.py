@@ -59,8 +59,8 @@ class TextMeasure:
         unit:
             What shingles and edits are made of: ``"words"``, or ``"characters"`` without what stands between words.
         scheme:
-            A scheme whose steps before features (HTML to text, traditional to simplified Chinese) the texts go through
-            first; ``None`` for none. It is recorded with the fingerprints, and not here.
+            A scheme whose steps before features (HTML to text, traditional to simplified Chinese, boilerplate out) the
+            texts go through first; ``None`` for none. It is recorded with the fingerprints, and not here.
 
     Raises:
         TypeError: If one is not a string.
@@ -90,7 +90,7 @@ class TextMeasure:
 
     def after(self, scheme: Scheme) -> TextMeasure:
         """Return this measure of texts as the fingerprints of *scheme* see them."""
-        return replace(self, scheme=scheme if scheme.preprocess else None)
+        return replace(self, scheme=scheme if scheme.changes_texts else None)
 
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
         """
@@ -100,7 +100,7 @@ class TextMeasure:
             TypeError: If one is not a string.
         """
         if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
-            texts = list(map(convert, texts))
+            texts = convert(texts)
         if self.unit == "words":
             return word_hashes(texts) if self.measure == "edit" else shingle_sets(texts)
         from es_simhash.index.measures.letters import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
