@@ -103,6 +103,8 @@ def regroup_without(context: Context, names: Sequence[str], removed: Collection[
         removed:
             Ids of the documents that were removed.
     """
+    if not removed:
+        return
     resolved = yield from resolve_index(context, names)
     scopes: dict[Grouping, list[str]] = {}
     for name, own in resolved.each.items():
