@@ -1,7 +1,7 @@
 """
 What template text does to near-duplicates, and what a learned mask changes: pairs, groups, removal and cost.
 
-    python bench/boilerplate.py generated DATA_FOLDER [--sets reuters21578,xwlb_zh] [--documents 6000]
+    python bench/boilerplate.py generated DATA_FOLDER [--sets reuters21578,xwlb_zh] [--documents 3000]
     python bench/boilerplate.py licenses DATA_FOLDER
     python bench/boilerplate.py mails FILE
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("kind", choices=["generated", "licenses", "mails"])
     parser.add_argument("data", type=Path)
     parser.add_argument("--sets", default="reuters21578,xwlb_zh")
-    parser.add_argument("--documents", type=int, default=6_000)
+    parser.add_argument("--documents", type=int, default=3_000)
     options = parser.parse_args()
     if options.kind == "mails":
         results = {"mails": run(read_mails(options.data))}
@@ -114,8 +114,8 @@ def make_templates(texts: Sequence[str], used: set[int], chance: Random) -> list
     for at in range(SOURCES - PLAIN):
         letters = 100 << (at % 5)
         words = " ".join(chance.sample(unused, 4))
-        # A Chinese character is worth more than a letter.
-        length = letters * 2 // 5 if re.search(r"[\u4e00-\u9fff]", words) else letters * 6 // 5
+        # A Chinese character is worth more than a letter; punctuation and spaces are worth nothing.
+        length = letters * 3 // 5 if re.search(r"[\u4e00-\u9fff]", words) else letters * 6 // 5
         begin = chance.randrange(max(1, len(words) - length))
         whole = words[begin : begin + length]
         half = max(len(whole) // 3, 0) if len(whole) > 200 else 0

@@ -13,8 +13,8 @@ under a reply of another text, half of them with comments between the lines. Rep
 Ways: ``find_passages`` (documents with contained of .8 or more; ``or a run``: all that it returns by default, against
 the truth "contained or contains of .8, or a shared run of 200 letters"; ``by the container``: lookups by a document
 that contains the text, which must return the text), the preset ``similar`` of ``find_near_dups``, datasketch's MinHash
-LSH Ensemble (128 permutations, 16 partitions, over the same shingles), and ``more_like_this`` (the best 25 or 100 terms
-of the text, minimum_should_match 80 %, at most 100 hits). Prints JSON: recall and precision by letters of the text.
+LSH Ensemble (128 permutations, 16 partitions, over the same shingles), and ``more_like_this`` (the 25 best terms of the
+text, minimum_should_match 80 %, at most 100 hits). Prints JSON: recall and precision by letters of the text.
 """
 
 from __future__ import annotations
@@ -124,8 +124,9 @@ def main() -> None:
         for name in options.sets.split(","):
             corpus, truth = make(options.data, name, options)
             for way, (look, wanted) in ways(client, corpus, truth).items():
-                rows += measure(name, way, corpus, look, wanted)
-                print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+                for row in measure(name, way, corpus, look, wanted):
+                    rows.append(row)
+                    print(json.dumps(row), file=sys.stderr, flush=True)
     print(json.dumps({"command": " ".join(sys.argv), "rows": rows}, indent=1))
 
 
@@ -299,14 +300,11 @@ def ways(client: Any, corpus: Corpus, truth: Truth) -> dict[str, tuple[Way, list
     def similar(number: int) -> set[int]:
         return {int(each.id) for each in simhash.find_near_dups(INDEX, asked[number], preset="similar")}
 
-    def like(terms: int) -> Way:
-        def look(number: int) -> set[int]:
-            rest = {"min_term_freq": 1, "min_doc_freq": 1, "max_query_terms": terms, "minimum_should_match": "80%"}
-            query = {"more_like_this": {"fields": ["text"], "like": asked[number], **rest}}
-            answer = client.search(index=INDEX, body={"size": MOST, "query": query, "_source": False})
-            return {int(hit["_id"]) for hit in answer["hits"]["hits"]}
-
-        return look
+    def like(number: int) -> set[int]:
+        rest = {"min_term_freq": 1, "min_doc_freq": 1, "max_query_terms": 25, "minimum_should_match": "80%"}
+        query = {"more_like_this": {"fields": ["text"], "like": asked[number], **rest}}
+        answer = client.search(index=INDEX, body={"size": MOST, "query": query, "_source": False})
+        return {int(hit["_id"]) for hit in answer["hits"]["hits"]}
 
     in_containers = [set() if place is None else {own[number]} for number, place in enumerate(containers)]
     return {
@@ -316,8 +314,7 @@ def ways(client: Any, corpus: Corpus, truth: Truth) -> dict[str, tuple[Way, list
         "find_passages by the container": (by_container, in_containers),
         "similar": (similar, truth.contain),
         "LSH Ensemble": (ensemble(corpus), truth.contain),
-        "more_like_this, 25 terms": (like(25), truth.contain),
-        "more_like_this, 100 terms": (like(100), truth.contain),
+        "more_like_this": (like, truth.contain),
     }
 
 

@@ -62,7 +62,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--heap", default="2g")
     options = parser.parse_args()
-    report: dict[str, Any] = {**vars(options), "found": []}
     with embedded_server(options.product, heap=options.heap) as server:
         client, helpers = connect(options.product, server.url)
         process = psutil.Process(server.pid)
@@ -88,9 +87,8 @@ def main() -> None:
                     run = look(asked, "server")
                     runs["server"].append({name: value / len(asked) for name, value in run.items()})
                 found = summary(runs["memory"], runs["server"], lookups)
-                report["found"].append({"distance": distance, "lookups": lookups, **found, "runs": runs})
+                print(json.dumps({"distance": distance, "lookups": lookups, **found, "runs": runs}), flush=True)
         client.close()
-    print(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from opensearchpy import OpenSearch
 from es_simhash import SimHashClient
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
+from es_simhash.flows.resident import request
 from tests.docs.blocks import ROOT
 from tests.server.servers import send
 from tests.servers.security import LOGIN, LOGIN_BCRYPT
@@ -34,6 +35,7 @@ USES = {
     "find --id": ("shared", "find INDEX --id 1 -d 12"),
     "find --verify": ("shared", "find INDEX bridge -d 64 --verify 0"),
     "find --input": ("shared", "find INDEX --input - -d 12"),
+    "find --lookups memory": ("shared", "find INDEX --input - -d 12 --lookups memory"),
     "passages": ("passages", "passages INDEX bridge"),
     "passages --id": ("passages", "passages INDEX --id 1"),
     "find --scheme": ("shared", "find INDEX bridge -d 12 --scheme shingles"),
@@ -64,6 +66,7 @@ USES = {
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
     "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
     "ingest": ("grouped", "ingest INDEX -"),
+    "ingest --lookups memory": ("grouped", "ingest INDEX - --lookups memory"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
     "backfill": ("plain", "backfill INDEX -t body"),
@@ -195,4 +198,18 @@ def test_the_rights_of_the_table_are_enough(secured, users, run, index, use):
     assert message.startswith("error: ")
     assert "(403)" in message
     done = run(line, users[use], PASSWORD)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("use", ["ingest"])
+def test_who_may_not_see_the_numbers_of_shards(secured, users, run, index, use, monkeypatch):
+    """Such a user is told so where memory is demanded; by default the server is asked instead."""
+    prepare(secured, run, index, "grouped")
+    refused = run("ingest INDEX - --lookups memory", users[use], PASSWORD)
+    assert refused.exit_code == 1
+    [message] = refused.stderr.splitlines()
+    assert "sequence numbers" in message
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    done = run("ingest INDEX -", users[use], PASSWORD)
     assert done.exit_code == 0, done.output

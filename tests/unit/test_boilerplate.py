@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, SchemeError, build_mapping, fingerprint, fingerprints, get_scheme
-from es_simhash.hashing import Scheme
+from es_simhash.hashing import Scheme, files
 from es_simhash.hashing.boilerplate.mask import LARGEST_MASK, mask_json, read_mask
 from es_simhash.hashing.listing import list_features
 from es_simhash.index.measures.measure import UNITS, TextMeasure
@@ -119,6 +119,15 @@ def test_a_scheme_without_its_mask_is_refused(tmp_path):
         TextMeasure().after(recorded).prepare(["a text"])
     copy = pickle.loads(pickle.dumps(scheme))  # noqa: S301 -- it was made here
     assert fingerprint("a text", scheme=copy) == fingerprint("a text")
+
+
+def test_a_mask_can_be_sent_to_another_machine(tmp_path, monkeypatch):
+    """A process without the file, such as an executor of Spark, is given its content."""
+    path = write_mask(tmp_path / "mask.json", FOOTER + " Only for executors.")
+    scheme = Scheme.from_dict(get_scheme("shingles", boilerplate=path).to_dict())
+    monkeypatch.setattr(files, "_provided", {})
+    files.provide_file(path.read_bytes(), purpose="boilerplate")
+    assert fingerprint(f"A text. {FOOTER}", scheme=scheme) == fingerprint("a text")
 
 
 @pytest.mark.parametrize(

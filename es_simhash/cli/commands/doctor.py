@@ -39,8 +39,9 @@ def command(index: str, sample: int, seed: int, text_fields: tuple[str, ...], ta
     Examine the fingerprints of INDEX, and say what to do.
 
     Reports faults of the mapping, documents without a fingerprint, stale and broken fingerprints, short texts, block
-    terms that many documents share, numbers that JavaScript rounded, and how many candidates to expect for each
-    max_distance. Writes nothing. Exits with 1 if something is wrong.
+    terms that many documents share, the template text behind these and behind the largest group, numbers that
+    JavaScript rounded, and how many candidates to expect for each max_distance. Writes nothing. Exits with 1 if
+    something is wrong.
     """
     with connect(target, index) as connection:
         found = connection.simhash.doctor(index, sample=sample, text_field=text_fields, seed=seed)

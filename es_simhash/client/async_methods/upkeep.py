@@ -295,7 +295,8 @@ class AsyncUpkeepMethods(AsyncBase):
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
         Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        numbers that JavaScript rounds, and forecasts candidates by max_distance.
+        template text behind these and behind the largest group, numbers that JavaScript rounds, and forecasts
+        candidates by max_distance.
 
         Args:
             index:

@@ -63,17 +63,23 @@ class Bundle:
         if len(hits) >= self.page or not all(held_fingerprints(hit, field) for hit in hits):
             return one_by_one
         try:
-            return [{**answer, "hits": {"hits": _near(each, hits)}} for each in self.questions]
+            return [{**answer, "hits": {"hits": part}} for part in _parts(self.questions, hits)]
         except ValueError:
             return one_by_one
 
 
-def _near(question: Question, hits: Hits) -> list[Mapping[str, Any]]:
-    """Return the *hits*, all of which have a fingerprint, that are within the question's distance."""
-    field, fingerprint, most = question.field, question.fingerprint, question.max_distance
-    return [
-        hit for hit in hits if any((int(each, 16) ^ fingerprint).bit_count() <= most for each in hit["fields"][field])
-    ]
+def _parts(questions: Sequence[Question], hits: Hits) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield for each of *questions* those of *hits*, all of which have a fingerprint, that may be near it."""
+    holders: dict[int, list[Mapping[str, Any]]] = {}
+    for hit in hits:
+        for digits in hit["fields"][questions[0].field]:
+            holders.setdefault(int(digits, 16), []).append(hit)
+    for each in questions:
+        wanted, most = each.fingerprint, each.max_distance
+        near = (value for value in holders if (value ^ wanted).bit_count() <= most)
+        known = near if each.known is None else each.known
+        found = (hit for value in known for hit in holders.get(value, ()))
+        yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
 
 
 def bundles(questions: Sequence[Question]) -> Iterator[Bundle]:

@@ -17,8 +17,8 @@ MEMORY_BYTES = 1 << 30
 # Fewer lookups than these are never worth a table.
 FEWEST = 2_000
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
-# runs of bench/memory.py. They decide only which way is faster.
-READING, ASKING = 0.01, 0.4
+# runs of bench/memory.py and bench/many.py. They decide only which way is faster.
+READING, ASKING = 0.01, 0.7
 
 
 @dataclass(frozen=True, slots=True)
