@@ -22,6 +22,7 @@ _WORDS = {
     "reconcile(regroup=True), or es-simhash": "es-simhash",
     "reconcile(regroup=True, verify=True)": "es-simhash reconcile INDEX --regroup --verify 0.8",
     "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup",
+    "dedupe(contained=...)": "es-simhash dedupe --action tag --contained 0.95",
     "verify=False, --no-verify": "--no-verify",
     "call put_mapping": "run es-simhash create INDEX --existing",
     "put_mapping": "es-simhash create INDEX --existing --text-field FIELD",

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
     Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
 
-__all__ = ["fingerprint_list", "fold_all", "fold_features", "passage_term_list"]
+__all__ = ["NO_LETTERS", "fingerprint_list", "fold_all", "fold_features", "passage_term_list", "stored_term_list"]
+
+NO_LETTERS = "-"
+"""What a document holds in place of the terms of a text without letters and digits; terms have six characters."""
 
 # Characters worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
 _BATCH_CHARACTERS = 1 << 16
@@ -68,6 +71,17 @@ def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
         else:
             found += winnowing.passage_terms(batch)
     return found
+
+
+def stored_term_list(texts: Sequence[str], fingerprints: Sequence[int | None]) -> list[list[str]]:
+    """
+    Return the terms that documents with *texts* and *fingerprints* are to hold.
+
+    A text may have a fingerprint and no letter: ``___`` is a word for jieba. Its document holds :data:`NO_LETTERS`, so
+    that it does not look like one whose passages were never computed.
+    """
+    found = zip(passage_term_list(texts), fingerprints, strict=True)
+    return [terms if terms or fingerprint is None else [NO_LETTERS] for terms, fingerprint in found]
 
 
 def fold_features(

@@ -298,12 +298,12 @@ class FingerprintPool:
 
 
 def _hashes(texts: Sequence[str], scheme: Scheme, passages: bool) -> list[TextHashes]:  # noqa: FBT001 -- for a thread
-    from es_simhash.hashing.batches import fingerprint_list, passage_term_list  # noqa: PLC0415 -- loads numpy
+    from es_simhash.hashing.batches import fingerprint_list, stored_term_list  # noqa: PLC0415 -- loads numpy
 
     found = fingerprint_list(texts, scheme)
     if not passages:
         return list(map(TextHashes, found))
-    return list(map(TextHashes, found, passage_term_list(texts)))
+    return list(map(TextHashes, found, stored_term_list(texts, found)))
 
 
 def _worker_error() -> WorkerError:

@@ -52,9 +52,9 @@ def document_fields(
     found = None if text is None else fingerprint(text, scheme=scheme)
     terms: list[str] = []
     if passages and text is not None:
-        from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
+        from es_simhash.hashing.batches import stored_term_list  # noqa: PLC0415 -- loads numpy
 
-        [terms] = passage_term_list([text])
+        [terms] = stored_term_list([text], [found])
     return fingerprint_fields(found, prefix=prefix, value=value, passages=terms)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from es_simhash.errors import InvalidInputError
@@ -43,10 +44,10 @@ class PairMeasure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A document as it is now: what the plan notes of it, and its text, prepared; ``None`` for no text."""
+    """A document as it is now: what the plan notes of it, and its text; ``None`` for no text."""
 
     planned: PlannedDocument
-    prepared: Any
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +93,40 @@ class Comparer:
         """
         Return for each candidate its line of the plan, or why it is left out.
 
+        A text that is prepared may take 40 times its memory, so no more than two are at any time.
+
         Args:
             candidates:
-                The duplicates.
+                The duplicates; a canonical is prepared once if those of it stand together.
             items:
                 The item of a multi-get about each document.
         """
         rows = {each.key: each for pair in candidates for each in pair[:2]}
         read = {key: self._read(each, items[key]) for key, each in rows.items()}
-        return [self._judge(read[each.key], read[canonical.key], bits) for each, canonical, bits in candidates]
+        judged: list[Judged] = []
+        for key, pairs in groupby(candidates, key=lambda pair: pair[1].key):
+            prepared = self._prepare(read[key])
+            judged += [self._judge(read[each.key], read[key], bits, prepared) for each, _, bits in pairs]
+        return judged
 
-    def _judge(self, document: _Read | LeftOut, canonical: _Read | LeftOut, distance: int) -> Judged:
+    def _prepare(self, document: _Read | LeftOut) -> Any:
+        """Return the text of *document*, prepared; ``None`` if there is nothing to compare."""
+        if self.bound is None or not isinstance(document, _Read) or document.text is None:
+            return None
+        return self.measure.prepare([document.text])[0]
+
+    def _judge(self, document: _Read | LeftOut, canonical: _Read | LeftOut, distance: int, prepared: Any) -> Judged:
+        """Return the line of *document*; *prepared* is the text of *canonical*, prepared."""
         if not isinstance(document, _Read):
             return document
         if not isinstance(canonical, _Read):
             return canonical
         if self.bound is None:
             return PlannedRemoval(document.planned, canonical.planned, distance, None, "distance")
-        if document.prepared is None or canonical.prepared is None:
+        first = self._prepare(document)
+        if first is None or prepared is None:
             return "unreadable"
-        similarity = self.measure.compare(document.prepared, canonical.prepared, bound=self.bound).similarity
+        similarity = self.measure.compare(first, prepared, bound=self.bound).similarity
         if similarity < self.bound:
             return "not_similar"
         return PlannedRemoval(document.planned, canonical.planned, distance, similarity, self.reason)
@@ -129,14 +144,11 @@ class Comparer:
             return "unreadable"
         if text is None and fields:
             return "unreadable"
-        prepared = None
-        if self.bound is not None:
-            prepared = None if text is None else self.measure.prepare([text])[0]
-        elif (left_out := self._judge_fingerprint(row, source, text)) is not None:
+        if self.bound is None and (left_out := self._judge_fingerprint(row, source, text)) is not None:
             return left_out
         values, cut = self._values(source, fields)
         planned = PlannedDocument(row.id, row.index, row.routing, item["_seq_no"], item["_primary_term"], values, cut)
-        return _Read(planned, prepared)
+        return _Read(planned, text)
 
     def _judge_fingerprint(self, row: Row, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
         """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""

@@ -12,7 +12,7 @@ from es_simhash.flows.resident import reading, request
 from es_simhash.flows.resident.request import LookupRequest
 from es_simhash.index.plan import make_plan
 from es_simhash.index.plan_cost import IndexStats
-from tests.flows.by_hand import Cancelled, carry_out, failures, is_passing
+from tests.flows.by_hand import Cancelled, ServerError, carry_out, failures, is_passing
 from tests.flows.fake_server import WHOLE, FakeServer
 from tests.server.support import planted
 
@@ -197,6 +197,21 @@ def test_a_point_in_time_is_kept_while_nothing_near_is_found():
     kept = [call for call in run.calls if "match_none" in str(call.arguments)]
     assert len(kept) >= 5
     assert all(each.items == () for each in run.result)
+
+
+def test_a_point_in_time_that_has_ended_is_opened_again():
+    """A caller of the stream may take longer between two batches than the server keeps it; answers are the same."""
+    quiet = look(filled(), MEMORY)
+    asked = [
+        n for n, call in enumerate(quiet.calls) if call.api == "search" and "'simhash.fingerprint': [" in str(call)
+    ]
+    assert len(asked) > 2
+    for number in asked:
+        store = filled()
+        run = look(store, MEMORY, trouble={"fail_at": number, "failure": ServerError(404, "search_context_missing")})
+        assert found_in(run) == found_in(quiet)
+        assert run.apis.count("open_point_in_time") == 2
+        assert not store.open
 
 
 def test_an_index_that_changes_its_scheme_is_read_again():

@@ -222,6 +222,39 @@ def test_groups_that_lose_their_canonical(server, index, simhash, plan, archive)
     assert (found["group"], found.get("duplicate_of")) == ("b", None)
 
 
+def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan, archive):
+    """Under the rule "connected" a group falls apart, though its canonical stays."""
+    first, second = words(1, 60).split(), words(2, 60).split()
+    a, b, c = (" ".join(first[:shared] + second[shared:]) for shared in (60, 52, 44))
+    fill(server, index, simhash, {"a": a, "b": b, "c": c, "long": f"{b} {words(5, 200)}"})
+    simhash.reconcile(index, rule="connected", max_distance=16, verify=0.7)
+    assert read_all(server, index)["c"]["simhash"]["duplicate_of"] == "a"
+    simhash.plan_removal(index, plan, **ALL)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
+    assert read_all(server, index)["c"]["simhash"].get("duplicate_of") is None
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_groups_that_reach_into_other_indices(server, index, simhash, plan, archive):
+    """A plan over one of two indices that are grouped together takes no canonical of the other one away."""
+    news, wires = f"{index}-news", f"{index}-wires"
+    fill(server, news, simhash, {"near": f"{MAIL} more", "article": ARTICLE, "teaser": DOCUMENTS["teaser"]})
+    fill(server, wires, simhash, {"mail": MAIL, "second": f"{DOCUMENTS['teaser']} more"})
+    both = [news, wires]
+    simhash.reconcile(both, verify=0.8, max_distance=16)
+
+    def duplicates():
+        documents = {**read_all(server, news), **read_all(server, wires)}
+        own = {id_: source["simhash"].get("duplicate_of") for id_, source in documents.items()}
+        return {id_: canonical for id_, canonical in own.items() if canonical is not None}
+
+    assert duplicates() == {"near": "mail", "teaser": "second"}
+    simhash.plan_removal(news, plan, **ALL)
+    with pytest.warns(UserWarning, match="were left as they are.*run reconcile over all indices"):
+        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"teaser": ("deleted", None)}
+    assert duplicates() == {"near": "mail"}
+
+
 def test_tags(server, filled, simhash):
     """They are written once, shown beside groups, and removed where they are right no longer."""
     tag = {"action": "tag", **CONTAINED}

@@ -96,6 +96,22 @@ def test_short_texts_inside_texts(server, filled, simhash, index):
     assert simhash.find_passages(f"{index}-b", " ".join(every[:4])).complete
 
 
+def test_short_texts_of_stop_words(server, index, simhash):
+    """Words that the analyser leaves out hide no document, and a document without a text makes nothing incomplete."""
+    analysis = {"analysis": {"analyzer": {"stopped": {"type": "standard", "stopwords": "_english_"}}}}
+    mappings = {"properties": {"body": {"type": "text", "analyzer": "stopped"}}}
+    server.request("PUT", f"/{index}", {"settings": {**ONE_SHARD, **analysis}, "mappings": mappings})
+    simhash.put_mapping(index, text_field="body", passages=True)
+    for number, asked in enumerate(("to be or not to", "is it that they will not be")):
+        documents = [
+            {"_id": "long", "body": f"{words(20, 200)} {asked} {words(21, 200)}"},
+            {"_id": "none", "n": number},
+        ]
+        list(simhash.ingest(index, documents, on_duplicate=None))
+        server.request("POST", f"/{index}/_refresh")
+        assert ids(simhash.find_passages(index, asked)) == ["long"]
+
+
 def test_a_half_filled_index_is_refused(server, index, simhash):
     """Passages of an index with documents are looked up when a backfill has filled all; a new gap is noticed."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, Overlap, Overlaps, Passage, document_fields, fingerprint_fields
+from es_simhash.hashing import get_scheme
+from es_simhash.hashing.batches import NO_LETTERS
+from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.hashing.winnowing import passage_terms
 from es_simhash.index.marker import marker_name
 from es_simhash.index.meta import IndexSettings, build_settings
@@ -67,6 +70,16 @@ def test_fields_of_a_document():
     assert document_fields("...", passages=True) == {}
     assert set(document_fields("bridge", passages=True)["simhash"]) > {"fingerprint", "passages"}
     assert fingerprint_fields(None, passages=["------"]) == {"simhash": {"passages": ["------"]}}
+
+
+def test_a_fingerprint_without_letters():
+    """A text may have a fingerprint and no terms: its document must not look unfilled, or lookups are refused."""
+    made = document_fields("___", scheme="keywords", passages=True)
+    assert made["simhash"]["passages"] == [NO_LETTERS]
+    with FingerprintPool(get_scheme("keywords"), passages=True) as pool:
+        terms = [each.passages for each in pool.compute_hashes(["___", "\u3002", "台风登陆"])]
+    assert terms[:2] == [[NO_LETTERS], []]
+    assert NO_LETTERS not in terms[2]
 
 
 def test_terms_are_a_list():

@@ -22,7 +22,7 @@ from es_simhash.index.grouping.rule import Grouping
 if TYPE_CHECKING:
     from es_simhash.index.grouping.table import Table
 
-__all__ = ["read_all", "read_touched"]
+__all__ = ["lost_canonicals", "read_all", "read_touched"]
 
 PAGE = 5_000
 ASKED = 200
@@ -70,7 +70,7 @@ def read_touched(
     # If the text of a canonical was changed, its members may belong elsewhere now.
     for ids in _parts(sorted(seeds.ids), BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
-    lost = (yield from _lost_canonicals(index, fields)) if may_lack else []
+    lost = (yield from lost_canonicals(index, fields)) if may_lack else []
     for ids in _parts(lost, BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
     reached = yield from _flood(context, index, grouping, seeds)
@@ -123,7 +123,7 @@ def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) ->
     return ids
 
 
-def _lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
+def lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
     """Return the ids that documents name as their canonical, and that are missing or no canonicals."""
     lost: list[str] = []
     after: Any = None

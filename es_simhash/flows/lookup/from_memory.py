@@ -115,14 +115,18 @@ class MemoryLookups:
             InvalidInputError, IncompleteSearchError: As :meth:`prepare`.
         """
         self._asked += len(fingerprints)
-        if self._snapshot is None or not fingerprints:
-            return {}
-        try:
-            return (yield from _answers(self._snapshot, subject, fingerprints))
-        except ResidentError as error:
-            yield from self.close()
-            self._give_up(subject, error)
-            return {}
+        for is_last in (False, True):
+            if self._snapshot is None or not fingerprints:
+                break
+            try:
+                return (yield from _answers(self._snapshot, subject, fingerprints))
+            except ResidentError as error:
+                yield from self.close()
+                if error.kind == "expired" and not is_last:
+                    yield from self._load(subject)  # a caller may take long between two batches
+                else:
+                    self._give_up(subject, error)
+        return {}
 
     def close(self) -> Flow[None]:
         """Give back what the server keeps."""

@@ -70,8 +70,8 @@ def _read_part(lookup: Lookup, terms: Sequence[str], take: Take, *, may_refuse: 
 
 def _read_by_text(lookup: Lookup, pieces: Pieces, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
     """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
-    without = terms_query(terms, prefix=lookup.context.prefix)
-    query = _query(lookup, pieces_query(pieces, lookup.fields), without)
+    prefix = lookup.context.prefix
+    query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
     number = yield from _read_first(lookup, query, take)
     if may_refuse and number > lookup.options.sizes.common:
         lookup.note([CommonPassages(number)])

@@ -109,7 +109,7 @@ def apply_removal(
         if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
             yield from untag_removed(taggable, deleted, prefix=prefix)
         if standing and plan.header.is_by_containment:
-            yield from regroup_without(replace(context, prefix=prefix), standing)
+            yield from regroup_without(replace(context, prefix=prefix), standing, deleted)
     return kinds
 
 

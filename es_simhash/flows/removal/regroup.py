@@ -5,14 +5,16 @@ The groups of indices made right after documents were restored, or canonicals re
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from es_simhash.flows.context import Context
+from es_simhash.flows.grouping.read import lost_canonicals
 from es_simhash.flows.grouping.reconcile import Reconciled, reconcile
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.removal.restore_targets import Target
 from es_simhash.flows.resolve import resolve_index
+from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 
 __all__ = ["OnRegrouped", "Regroup", "regroup_without"]
@@ -85,19 +87,41 @@ class Regroup:
                 _warn(names, done)
 
 
-def regroup_without(context: Context, names: Sequence[str]) -> Flow[None]:
+def regroup_without(context: Context, names: Sequence[str], removed: Collection[str]) -> Flow[None]:
     """
     Put documents of the indices *names* that lost their canonicals into groups again; warn of what cannot be written.
 
-    Indices that record the same grouping are grouped together; those that record none are left alone.
+    Indices that record the same grouping are grouped together; those that record none are left alone. So are those
+    whose documents name canonicals in other indices, which grouping *names* alone would take away from them: they are
+    warned of.
+
+    Args:
+        context:
+            What the client object knows.
+        names:
+            Names of the indices.
+        removed:
+            Ids of the documents that were removed.
     """
+    if not removed:
+        return
     resolved = yield from resolve_index(context, names)
     scopes: dict[Grouping, list[str]] = {}
     for name, own in resolved.each.items():
         if (grouping := Grouping.read(own)) is not None:
             scopes.setdefault(grouping, []).append(name)
-    for each in scopes.values():
-        _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=())))
+    for grouping, each in scopes.items():
+        lost = set((yield from lost_canonicals(each, Fields(context.prefix))))
+        if lost.difference(removed):
+            warnings.warn(
+                f"the groups of {', '.join(each)} were left as they are, because documents there are duplicates of "
+                "documents elsewhere: run reconcile over all indices that are grouped together",
+                stacklevel=2,
+            )
+        elif grouping.rule == "connected" or lost:
+            # A group that hung together by a removed document may fall apart; nothing that is there says so.
+            ids = None if grouping.rule == "connected" else ()
+            _warn(each, (yield from reconcile(context, each, GroupingRequest(), ids=ids)))
 
 
 def _warn(names: Sequence[str], done: Reconciled) -> None:

@@ -14,7 +14,7 @@ from es_simhash.flows.transfer.answers import refusal_text
 __all__ = ["CUT", "ResidentError", "ResidentFault", "as_fault"]
 
 ResidentFault = Literal[
-    "remote", "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view"
+    "remote", "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
 ]
 
 # Most characters of a server's own words.
@@ -29,7 +29,7 @@ class ResidentError(Exception):
         kind:
             ``"remote"``: the index is on another cluster. ``"statistics"``: the numbers of its shards cannot be read;
             ``"primary"``: not of every shard. ``"numbers"``: operations cannot be searched by number. ``"view"``: the
-            server keeps no point in time, or not any more. ``"search"``: it refuses to search in it.
+            server keeps no point in time. ``"expired"``: not any more. ``"search"``: it refuses to search in it.
             ``"fingerprint"``: a document has block terms and no readable fingerprint. ``"memory"``: there are too many
             fingerprints. ``"answer"``: the server was too busy, or shards did not answer.
         detail:
@@ -44,7 +44,7 @@ class ResidentError(Exception):
     @property
     def is_passing(self) -> bool:
         """Whether it may be otherwise in a moment."""
-        return self.kind in ("primary", "answer")
+        return self.kind in ("primary", "answer", "expired")
 
     def __str__(self) -> str:
         """Return the sentence for people."""
@@ -58,6 +58,7 @@ class ResidentError(Exception):
             "fingerprint": "a document has block terms and no fingerprint that can be read",
             "memory": "the fingerprints need more memory than memory_bytes allows",
             "view": "the server keeps no point in time",
+            "expired": "the point in time has ended",
         }
         return sentences[self.kind] + (f" ({self.detail})" if self.detail else "")
 

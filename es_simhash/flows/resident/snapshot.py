@@ -13,9 +13,9 @@ from typing import Any
 
 from es_simhash.flows.confirmation import confirm
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Flow
+from es_simhash.flows.protocol import Flow, status_of
 from es_simhash.flows.resident import reading
-from es_simhash.flows.resident.fault import ResidentError, as_fault
+from es_simhash.flows.resident.fault import ResidentError, ResidentFault, as_fault
 from es_simhash.flows.resident.reading import (
     BYTES,
     Page,
@@ -42,6 +42,8 @@ FINGERPRINTS = 1 << 64
 FILLED = 0.9
 # A point in time that was not searched for so much of its life is searched for nothing.
 UNUSED = 0.25
+# The status of a search in a point in time that has ended.
+GONE = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,8 @@ class Snapshot:
         except Exception as error:
             if is_window_refused(error) and body["size"] > 1:
                 return None
-            raise as_fault(error, "answer" if is_passing(error) else "search") from error
+            kind: ResidentFault = "expired" if status_of(error) == GONE else "search"
+            raise as_fault(error, "answer" if is_passing(error) else kind) from error
         self._used = self._context.clock()
         gaps = find_gaps(answer)
         if is_window_refused(gaps) and body["size"] > 1:

@@ -169,9 +169,8 @@ class AddsNothing:
         order = np.lexsort((-ranks[containers], -shares, ranks[contained]))
         contained, containers = contained[order], containers[order]
         starts = np.flatnonzero(np.diff(contained, prepend=-1))
-        self._containers = dict(
-            zip(contained[starts].tolist(), np.split(containers, starts[1:]), strict=bool(len(starts)))
-        )
+        parts = np.split(containers, starts)[1:]  # before the first start there is nothing
+        self._containers = dict(zip(contained[starts].tolist(), parts, strict=True))
         self._confirmed: set[tuple[int, int]] = set()
         self._refuted: dict[int, dict[int, str]] = {}
         self._staying: dict[int, str] = {}

@@ -40,17 +40,17 @@ def candidates_query(
     return {"bool": query | ({"must_not": excluded} if excluded else {})}
 
 
-def pieces_query(pieces: Pieces, fields: Sequence[str]) -> dict[str, Any]:
+def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[str, Any]:
     """
-    Return the query of documents whose *fields* have enough of *pieces* as phrases.
+    Return the query of documents with a fingerprint whose *fields* have enough of *pieces* as phrases.
 
-    Lenient: a field that is no indexed text, or keeps no positions, has none.
+    Lenient: a field that is no indexed text, or keeps no positions, has none. A piece of which an analyser leaves
+    nothing, because it consists of stop words, counts as found in every document.
     """
-    phrases = [
-        {"multi_match": {"query": piece, "type": "phrase", "fields": list(fields), "lenient": True}}
-        for piece in pieces.pieces
-    ]
-    return {"bool": {"should": phrases, "minimum_should_match": pieces.least}}
+    options = {"type": "phrase", "fields": list(fields), "lenient": True, "zero_terms_query": "all"}
+    phrases = [{"multi_match": {"query": piece, **options}} for piece in pieces.pieces]
+    written = {"exists": {"field": Fields(prefix).fingerprint}}
+    return {"bool": {"filter": [written], "should": phrases, "minimum_should_match": pieces.least}}
 
 
 def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
