@@ -33,7 +33,7 @@ from es_simhash.index.keys import Key, document_key
 from es_simhash.index.passages.query import candidates_query, terms_query
 from es_simhash.index.similarity import shingle_sets
 
-__all__ = ["ContainedLookup"]
+__all__ = ["ContainedLookup", "check_containers"]
 
 ATTEMPTS = 8
 # Texts that are compared for one document: those that share most of its terms, the rarest first.
@@ -62,6 +62,20 @@ class _Candidate:
     key: Key
     text: str
     content: Content
+
+
+def check_containers(context: Context, index: str, target: WriteTarget, *, is_tagging: bool) -> Flow[None]:
+    """
+    Check that documents of *index* which contain others can be found, and, if *is_tagging*, that these can be tagged.
+
+    Raises:
+        MappingError: If an index has no passages, or does not map the tag.
+        IncompleteSearchError: If documents have no passages yet.
+    """
+    each = target.resolved.each or {index: target.settings}
+    yield from retry(lambda: check_filled(context, index, each))
+    if is_tagging:
+        refuse_untaggable(target.resolved, prefix=context.prefix)
 
 
 class ContainedLookup:
@@ -101,20 +115,6 @@ class ContainedLookup:
         self._text_fields = text_fields
         self._is_skipping = is_skipping
         self._patience = Patience(ATTEMPTS)
-
-    def prepare(self, target: WriteTarget) -> Flow[None]:
-        """
-        Check that the index can be asked.
-
-        Raises:
-            MappingError: If an index has no passages, or does not map the tag that is to be written.
-            IncompleteSearchError: If documents have no passages yet.
-        """
-        resolved = target.resolved
-        each = resolved.each or {self._index: target.settings}
-        yield from retry(lambda: check_filled(self._context, self._index, each))
-        if not self._is_skipping:
-            refuse_untaggable(resolved, prefix=self._context.prefix)
 
     def apply(self, items: Sequence[Item], in_flight: InFlight) -> Flow[list[Item]]:
         """

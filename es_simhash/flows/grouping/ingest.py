@@ -16,7 +16,7 @@ from es_simhash.arguments import check_name
 from es_simhash.flows.confirmation import check_unchanged
 from es_simhash.flows.context import Context, Resolved, check_index
 from es_simhash.flows.feed import Feed
-from es_simhash.flows.grouping.contained_lookups import ContainedLookup
+from es_simhash.flows.grouping.contained_lookups import ContainedLookup, check_containers
 from es_simhash.flows.grouping.contents import TextFields
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.grouping.relink import relink
@@ -71,7 +71,7 @@ def ingest(
             yield from check_shards(index)
         else:
             grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, sizes)
-            yield from grouper.prepare(target)
+            yield from grouper.lookup.prepare()
         context.learn(index, agree(target.resolved, context), target.resolved)
         pipeline = _Pipeline(context, index, source, grouper, target.resolved)
         yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
@@ -93,6 +93,8 @@ def _make_grouper(
     refuse_hidden_groups(mappings, prefix=context.prefix)
     if policy not in ("tag", "skip"):
         refuse_updates(mappings)  # what is replaced is updated
+    if options.contained is not None:
+        yield from check_containers(context, index, target, is_tagging=policy == "tag")
     request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
     grouping = yield from settle_grouping(context, target.resolved, request)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
@@ -162,12 +164,6 @@ class _Grouper:
         self._sizes = sizes
         self._is_updatable = is_updatable
         self._reader = reader
-
-    def prepare(self, target: WriteTarget) -> Flow[None]:
-        """Check that everything can be looked up, and make visible what was written so far."""
-        if self._contained is not None:
-            yield from self._contained.prepare(target)
-        yield from self.lookup.prepare()
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         """Return *items* as they are to be sent."""
