@@ -114,6 +114,8 @@ def test_the_demo_leaves_nothing_behind(run, server):
     status = {copy["id"]: copy["status"] for copy in report["copies"]}
     assert status["listing-zh-01-fullwidth"] == "found"
     assert "LOST" not in status.values()
+    missed = {copy["id"] for copy in report["copies"] if copy["status"] == "missed"}
+    assert {"news-en-05-teaser", "mail-en-02-excerpt"} <= set(report["found_by_passages"]) <= missed
     assert server.request("GET", "/es-simhash-demo-*", missing_ok=True) == {}
 
 
@@ -121,5 +123,13 @@ def test_the_demo_reads_well(run, server):
     """Groups, differing words, misses with reasons, and commands to copy."""
     result = run("demo", "--url", server.url)
     assert result.exit_code == 0, result.output
-    for part in ("news-zh-01-typo", "{+", "-]", "What was missed, and why", "On your own index", "--text-field"):
+    for part in (
+        "news-zh-01-typo",
+        "{+",
+        "-]",
+        "What was missed, and why",
+        "by their parts",
+        "On your own index",
+        "--text-field",
+    ):
         assert part in result.stdout

@@ -70,6 +70,7 @@ def command(url: str | None, product: str, max_distance: int, *, insecure: bool,
     shows the groups, the words that differ, and what was missed and why. Leaves nothing behind.
     """
     documents = load_corpus()
+    found = dict(zip((document.id for document in documents), fingerprints([d.text for d in documents]), strict=True))
     with _server(url, product, is_insecure=insecure) as server:
         index = f"es-simhash-demo-{uuid.uuid4().hex[:8]}"
         with connect(Target(server, DEFAULT_PREFIX, None), index) as connection:
@@ -78,14 +79,14 @@ def command(url: str | None, product: str, max_distance: int, *, insecure: bool,
                 _index(connection.simhash, index, documents)
                 connection.client.indices.refresh(index=index)
                 pairs = _find(connection.simhash, index, documents, max_distance)
+                report = judge(documents, pairs, fingerprints=found, max_distance=max_distance)
+                by_part = _find_by_part(connection.simhash, index, report)
             finally:
                 connection.client.indices.delete(index=index, ignore_unavailable=True)
-    found = dict(zip((document.id for document in documents), fingerprints([d.text for d in documents]), strict=True))
-    report = judge(documents, pairs, fingerprints=found, max_distance=max_distance)
     if as_json:
-        print_json(_to_dict(report))
+        print_json(_to_dict(report) | {"found_by_passages": by_part})
     else:
-        show(*_story(report, documents, found))
+        show(*_story(report, documents, found, by_part))
         print_text(_how_to(max_distance))  # not through rich, which would wrap lines that people copy
 
 
@@ -104,7 +105,7 @@ def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Ser
 
 
 def _index(simhash: SimHashClient, index: str, documents: Sequence[Document]) -> None:
-    simhash.create_index(index, text_field="text")
+    simhash.create_index(index, text_field="text", passages=True)
     actions = ({"_id": document.id, "_source": document.source} for document in documents)
     for written in simhash.ingest(index, actions, on_duplicate=None):
         if written.action == "refused":
@@ -123,7 +124,22 @@ def _find(
     return pairs
 
 
-def _story(report: Report, documents: Sequence[Document], found: dict[str, int | None]) -> Iterator[RenderableType]:
+def _find_by_part(simhash: SimHashClient, index: str, report: Report) -> list[str]:
+    """Return the ids of copies that were missed and share a passage with their original, or stand in it."""
+    missed = [verdict for verdict in report.verdicts if verdict.status is Status.MISSED]
+    answers = simhash.find_passages_many(index, [verdict.document.text for verdict in missed], min_run=100)
+    found = []
+    for verdict, answer in zip(missed, answers, strict=True):
+        if isinstance(answer, Exception):
+            raise answer
+        if any(each.id == verdict.original.id for each in answer):
+            found.append(verdict.document.id)
+    return found
+
+
+def _story(
+    report: Report, documents: Sequence[Document], found: dict[str, int | None], by_part: Sequence[str]
+) -> Iterator[RenderableType]:
     """Yield the parts that the demo shows, from top to bottom."""
     from rich.rule import Rule  # noqa: PLC0415 -- slow to import
     from rich.text import Text  # noqa: PLC0415
@@ -137,6 +153,11 @@ def _story(report: Report, documents: Sequence[Document], found: dict[str, int |
         yield diff_panel(verdict.original, verdict.document, distance=verdict.distance or 0, max_changes=2)
     yield Rule("What was missed, and why", align="left")
     yield verdicts_table(report, statuses=[Status.MISSED, Status.SURPRISE, Status.LOST])
+    if by_part:
+        yield Text(
+            f"{', '.join(by_part)}: found by their parts. The index also has passages (create --passages), so "
+            "es-simhash passages finds quotes, excerpts and texts inside texts."
+        )
     yield Rule("In short", align="left")
     yield edits_table(report)
     yield summary_text(report)
