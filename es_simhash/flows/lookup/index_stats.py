@@ -70,42 +70,47 @@ def _sample(context: Context, index: Index) -> Flow[IndexStats]:
     sampled = {
         field: [hit["fields"][field][0] for hit in hits if field in hit.get("fields", ())] for field in fields.blocks
     }
+    asked = {field: [sorted(set(terms)), *([each] for each in _repeated(terms))] for field, terms in sampled.items()}
     lines: list[Any] = []
+    for field, parts in asked.items():
+        for part in parts:
+            lines += [{"index": index}, {"size": 0, "query": {"terms": {field: part}}, "track_total_hits": True}]
+    answers = iter((yield Call("msearch", {"body": lines}))["responses"])
+    lengths = []
     for field, terms in sampled.items():
-        query = {"terms": {field: sorted(set(terms))}}
-        lines += [{"index": index}, {"size": 0, "query": query, "track_total_hits": True}]
-    answers = (yield Call("msearch", {"body": lines}))["responses"]
-    lengths = [
-        mean_length(terms, documents, answer["hits"]["total"]["value"])
-        for terms, answer in zip(sampled.values(), answers, strict=True)
-        if terms and "error" not in answer
-    ]
+        own = [next(answers) for _ in asked[field]]
+        if terms and not any("error" in each for each in own):
+            together, *alone = (each["hits"]["total"]["value"] for each in own)
+            lengths.append(mean_length(terms, together, dict(zip(_repeated(terms), alone, strict=True))))
     # A posting list has the document's own entry, or as many entries as chance would put there.
     chance = max(documents / 2**BLOCK_BITS, 1.0)
     mean = sum(lengths) / len(lengths) if lengths else 0.0
     return IndexStats(max(1, documents), max(1.0, mean / chance))
 
 
-def mean_length(terms: Sequence[str], documents: int, together: int) -> float:
+def _repeated(terms: Sequence[str]) -> list[str]:
+    """Return the terms that several of the sampled documents have, each once."""
+    return [term for term, count in Counter(terms).items() if count > 1]
+
+
+def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
     """
     Return the mean length of the posting lists of *terms*, one for each sampled document.
 
     Args:
         terms:
             A block term of each sampled document.
-        documents:
-            Number of documents.
         together:
             Number of documents with any of the terms.
+        alone:
+            Number of documents with each term that is repeated among *terms*. It cannot be told from the sample: a
+            term of two documents out of 40 may be that of a twentieth of the index, or of these two alone.
 
-    A term of several sampled documents is hot: the length of its list is estimated by its share of the sample. The
-    other terms share what is left.
+    The other terms share what is left.
     """
-    counts = Counter(terms)
-    hot = {term: documents * count / len(terms) for term, count in counts.items() if count > 1}
-    rest = len(counts) - len(hot)
-    ordinary = max(1.0, (together - sum(hot.values())) / rest) if rest else 0.0
-    return sum(hot.get(term, ordinary) for term in terms) / len(terms)
+    rest = len(set(terms)) - len(alone)
+    ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0
+    return sum(alone.get(term, ordinary) for term in terms) / len(terms)
 
 
 def limits_after_refusal(
