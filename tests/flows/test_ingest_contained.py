@@ -6,6 +6,7 @@ from es_simhash import build_mapping
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
 from es_simhash.index.documents import document_fields
+from es_simhash.index.grouping.rule import GroupingRequest
 from tests.flows.by_hand import CLOSES, ServerError, calls_to_fail, carry_out, is_harmless
 from tests.flows.fake_server import INDEX, WHOLE, FakeServer
 from tests.flows.ingesting import PATIENT
@@ -99,3 +100,34 @@ def test_a_container_that_the_same_run_changes():
     flow = ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=2))
     run = carry_out(flow, make_store())
     assert {each.action for each in run.emitted} == {"written"}
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 100])
+@pytest.mark.parametrize("update", [{"body": words(9, 60)}, {"lang": "de"}], ids=["text", "per"])
+def test_a_container_that_a_partial_update_of_the_same_run_changes(update, in_flight):
+    """Searches do not show it yet, and no decision knows of an update that leaves the fingerprint as it was."""
+    store = FakeServer(mapping=build_mapping(text_field=["title", "body"], passages=True))
+    store.mapping["properties"]["lang"] = {"type": "keyword"}
+    store.put("long", {"title": "t", "body": LONG, "lang": "en"} | document_fields(f"t\n{LONG}", passages=True))
+    store.refresh(INDEX)
+    parts = [{"_id": f"part{n}", "title": "t", "body": LONG[n * 144 : n * 144 + 144], "lang": "en"} for n in range(5)]
+    documents = [parts[0], {"_op_type": "update", "_id": "long", "doc": update}, *parts[1:]]
+    grouping = GroupingRequest(per="lang", max_distance=0)
+    options = IngestOptions(on_duplicate="tag", contained=0.95, on_partial="pass", grouping=grouping)
+    sizes = IngestSizes(documents=1, in_flight=in_flight)
+    run = carry_out(ingest(Context(), INDEX, documents, options, sizes=sizes), store)
+    assert len(store.docs) == 6
+    assert containers(run) == {"part0": "long"}
+
+
+def test_a_request_that_is_too_large():
+    """It is sent in halves."""
+
+    class Narrow(FakeServer):
+        def msearch(self, body):
+            return ServerError(413) if "passages" in str(body) and len(body) > 2 else super().msearch(body)
+
+    store = Narrow(mapping=build_mapping(text_field="body", passages=True))
+    store.docs, store.shown = make_store().docs, make_store().docs
+    run = run_ingest(store, "skip")
+    assert (run.error, containers(run)) == (None, RIGHT)

@@ -139,13 +139,16 @@ def test_indices_and_arguments_that_are_refused(server, index, simhash):
 def test_the_command(run, server, filled, tmp_path):
     """The report has the container, and the counts are those of the actions."""
     (tmp_path / "new.jsonl").write_text("".join(json.dumps({"_id": id_, "body": NEW[id_]}) + "\n" for id_ in NEW))
-    arguments = ["--on-duplicate", "skip", "--contained", "0.95", "--report", tmp_path / "report", "--json"]
+    begun = ["--on-duplicate", "skip", "--checkpoint", tmp_path / "checkpoint"]
+    arguments = [*begun, "--contained", "0.95", "--report", tmp_path / "report", "--json"]
     result = run("ingest", filled, tmp_path / "new.jsonl", *arguments)
     assert result.exit_code == 0, result.output
     report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
     assert {each["id"]: each["contained_in"]["id"] for each in report if "contained_in" in each} == GONE
     summary = json.loads(result.stdout)
     assert (summary["skipped"], summary["contained"], summary["written"]) == (6, 6, len(NEW) - 6)
+    other = run("ingest", filled, tmp_path / "new.jsonl", *begun)
+    assert (other.exit_code != 0, "was begun with contained 0.95, not None" in other.output) == (True, True)
     assert run("ingest", filled, tmp_path / "new.jsonl", "--contained", "0.5").exit_code == 2
     refused = run("ingest", filled, tmp_path / "new.jsonl", "--contained", "0.9", "--on-duplicate", "none")
     assert refused.exit_code == 2 or "contained does not go with" in refused.output

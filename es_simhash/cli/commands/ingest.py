@@ -176,6 +176,7 @@ def command(
         "id_field": id_field,
         "content_ids": content_ids,
         "on_duplicate": on_duplicate,
+        "contained": contained,
         "op_type": op_type,
     }
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None

@@ -8,7 +8,7 @@ nobody knows yet what the index will hold under these ids. No decision about gro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from es_simhash.flows.grouping.settings import refuse_untaggable
 from es_simhash.flows.grouping.write_target import WriteTarget
 from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
 from es_simhash.flows.passages.filled import check_filled
-from es_simhash.flows.protocol import Call, Compute, Flow
+from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
 from es_simhash.flows.transfer.retry import Patience, is_passing, retry
 from es_simhash.flows.transfer.texts import read_hit
@@ -36,6 +36,7 @@ from es_simhash.index.similarity import shingle_sets
 __all__ = ["ContainedLookup", "check_containers"]
 
 ATTEMPTS = 8
+TOO_LARGE = 413
 # Texts that are compared for one document: those that share most of its terms, the rarest first.
 MOST_CANDIDATES = 20
 # A server takes 65,536. What is left out of a longer list can only be missed.
@@ -115,6 +116,18 @@ class ContainedLookup:
         self._text_fields = text_fields
         self._is_skipping = is_skipping
         self._patience = Patience(ATTEMPTS)
+        # Ids of partial updates that no decision knows of: those of the last batch, and of those before it.
+        self._updated: set[str] = set()
+        self._updated_before: set[str] = set()
+
+    @property
+    def updated(self) -> int:
+        """Of how many partial updates the ids are remembered, because searches may not show them yet."""
+        return len(self._updated) + len(self._updated_before)
+
+    def note_refresh(self) -> None:
+        """Note that searches show what the batches before the last one wrote."""
+        self._updated_before.clear()
 
     def apply(self, items: Sequence[Item], in_flight: InFlight) -> Flow[list[Item]]:
         """
@@ -124,10 +137,12 @@ class ContainedLookup:
         A refusal raises, except where the server is busy: then it is asked again. Where shards do not answer for long,
         a document may be missed, and its item says so.
         """
+        self._updated_before |= self._updated
+        self._updated = _ids(each for each in items if each.draft is None)
         asked: list[_Asked] = yield Compute(self._questions, (items,))
         if not asked:
             return list(items)
-        changing = {str(each.operation.header.get("_id")) for each in items if each.operation is not None}
+        changing = _ids(items) | self._updated_before
         answers = yield from self._search(asked)
         gaps = {each.place: find_gaps(answer) for each, answer in zip(asked, answers, strict=True)}
         keys = {each.place: _keys(answer, changing, in_flight) for each, answer in zip(asked, answers, strict=True)}
@@ -156,7 +171,17 @@ class ContainedLookup:
         return found
 
     def _search(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
-        """Return the answer to the search of each document; it is repeated while the server cannot answer."""
+        """Return the answer to the search of each document; a request that is too large is sent in halves."""
+        try:
+            return (yield from self._search_at_once(asked))
+        except Exception as error:
+            if status_of(error) != TOO_LARGE or len(asked) == 1:
+                raise
+        half = len(asked) // 2
+        return [*(yield from self._search(asked[:half])), *(yield from self._search(asked[half:]))]
+
+    def _search_at_once(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
+        """Return the answer to the search of each document; they are repeated while the server cannot answer."""
         header = {"index": self._index}
         call = Call("msearch", {"body": [line for each in asked for line in (header, self._body(each))]})
 
@@ -248,6 +273,10 @@ class ContainedLookup:
         prefix = self._context.prefix
         body = {**operation.body, prefix: {**operation.body[prefix], CONTAINED_IN: container.id}}
         return replace(item, operation=replace(operation, body=body), container=container)
+
+
+def _ids(items: Iterable[Item]) -> set[str]:
+    return {str(each.operation.header.get("_id")) for each in items if each.operation is not None}
 
 
 def _by_id(key: Key) -> tuple[str, str]:

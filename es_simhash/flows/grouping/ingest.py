@@ -172,10 +172,13 @@ class _Grouper:
         at = yield Compute(now)
         decided: list[Item] = yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        in_flight = self._decider.in_flight
-        if in_flight.settled >= self._sizes.in_flight or in_flight.size >= self._sizes.in_flight_bytes:
+        in_flight, contained, sizes = self._decider.in_flight, self._contained, self._sizes
+        waiting = max(in_flight.settled, contained.updated if contained is not None else 0)
+        if waiting >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
             yield from self.lookup.prepare()
             in_flight.forget_settled()
+            if contained is not None:
+                contained.note_refresh()
         return decided
 
     def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> list[Item]:
