@@ -50,7 +50,7 @@ from es_simhash.index.faults import refuse_updates
 from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
-from es_simhash.removal.guards import refuse_excess
+from es_simhash.removal.guards import Excess, Share, refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
@@ -120,26 +120,39 @@ def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]
 def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str], sizes: RemovalSizes) -> Flow[None]:
     """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
     guards = plan.header.guards
-    done, done_by_value = yield from _count_done(plan, writer, sizes)
-    by_value = Counter({value: share.removals for value, share in guards.values.items()}) - done_by_value
     yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
-    present = yield from count_shares(names, guards, by_value)
+    planned = {value: share.removals for value, share in guards.values.items()}
+    # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
+    present = yield from count_shares(names, guards, planned)
+    excess: list[Excess] = []
+    for everywhere in (False, True):
+        done, done_by_value = yield from _count_done(plan, writer, sizes, everywhere=everywhere)
+        shares = {
+            value: Share(share.removals - done_by_value[value], share.documents)
+            for value, share in present.values.items()
+        }
+        excess = replace(present, values=shares).find_excess(len(plan) - done)
+        if not excess:
+            return
     advice = "the index has changed since it was planned: plan again, where a larger max_share can be given, and apply "
-    refuse_excess(present.find_excess(len(plan) - done), f"{advice}that plan with an archive of its own")
+    refuse_excess(excess, f"{advice}that plan with an archive of its own")
 
 
-def _count_done(plan: Plan, writer: ArchiveWriter, sizes: RemovalSizes) -> Flow[tuple[int, Counter[str]]]:
+def _count_done(
+    plan: Plan, writer: ArchiveWriter, sizes: RemovalSizes, *, everywhere: bool
+) -> Flow[tuple[int, Counter[str]]]:
     """
     Return how many lines an earlier run has carried out, and how many of these have each protected value.
 
-    A document that was archived, and that the server then refused to delete, is still to be removed.
+    A document that was archived, and that the server then refused to delete, is still to be removed. Only documents in
+    this archive are looked at, or *everywhere* all of the plan: a run with another archive may have deleted them.
     """
     done, by_value = 0, Counter[str]()
-    if not len(writer):
+    if not len(writer) and not everywhere:
         return done, by_value
     removals = plan.removals()
     while lines := (yield Compute(_take, (removals, sizes.removed))):
-        lines = [each for each in lines if writer.holds(each.document.key)]
+        lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
         items = yield from read_documents([each.document.key for each in lines])
         for each in lines:
             if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
