@@ -7,6 +7,7 @@ from __future__ import annotations
 from es_simhash.client.async_methods.grouping import AsyncGroupingMethods
 from es_simhash.client.async_methods.lookup import AsyncLookupMethods
 from es_simhash.client.async_methods.passages import AsyncPassageMethods
+from es_simhash.client.async_methods.quality import AsyncQualityMethods
 from es_simhash.client.async_methods.removal import AsyncRemovalMethods
 from es_simhash.client.async_methods.report import AsyncReportMethods
 from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
@@ -21,6 +22,7 @@ class AsyncSimHashClient(
     AsyncRemovalMethods,
     AsyncReportMethods,
     AsyncUpkeepMethods,
+    AsyncQualityMethods,
 ):
     """
     Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.

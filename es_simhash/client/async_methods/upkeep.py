@@ -1,6 +1,6 @@
 # Generated from sync_methods/upkeep.py by tools/generate_async_client.py: change that file, then run `make client`.
 """
-Methods that create, check, fill and clean indices, and that explain their fingerprints.
+Methods that create, check, fill and clean indices.
 
 A flow is imported when its method is first called, so that a program that only looks up does not load the others.
 """
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from es_simhash.flows.upkeep.install_pipeline import InstalledPipeline, UseAs
     from es_simhash.flows.upkeep.progress import BackfillProgress
     from es_simhash.flows.upkeep.remove import Removal
-    from es_simhash.quality.boilerplate.learned import Boilerplate
-    from es_simhash.quality.explain_texts import Explanation
-    from es_simhash.quality.health import Diagnosis
-    from es_simhash.quality.tuning import Tuning
 
 __all__ = ["AsyncUpkeepMethods"]
 
@@ -287,141 +283,3 @@ class AsyncUpkeepMethods(AsyncBase):
             state_index=state_index,
         )
         return self._stream(follow(self._context, index, options))
-
-    async def doctor(
-        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
-    ) -> Diagnosis:
-        """
-        Return the faults of the fingerprints of *index*, with notes and advice; reads only.
-
-        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        template text behind these and behind the largest group, numbers that JavaScript rounds, and forecasts
-        candidates by max_distance.
-
-        Args:
-            index:
-                Name, pattern, alias or data stream.
-            sample:
-                Fingerprinted documents drawn at random and examined, 1 to 10,000; all if there are fewer.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            seed:
-                Chooses the sample.
-        """
-        from es_simhash.flows.upkeep.doctor import diagnose
-
-        return await self._run(diagnose(self._context, index, sample, text_field, seed))
-
-    async def tune(
-        self,
-        index: Index,
-        *,
-        sample: int = 500,
-        schemes: Sequence[str | Scheme] = (),
-        text_field: str | Sequence[str] = (),
-        seed: int = 0,
-        progress: OnProgress | None = None,
-    ) -> Tuning:
-        """
-        Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
-
-        The texts are sampled, and copies of them are edited in known ways. The index does not need our fields.
-
-        Args:
-            index:
-                Name, pattern, alias or data stream.
-            sample:
-                Texts drawn at random, 1 to 10,000; all if there are fewer.
-            schemes:
-                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            seed:
-                Chooses the sample and the edits.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
-
-        Raises:
-            InvalidInputError: If the text field is unknown, or no sampled document has text.
-        """
-        from es_simhash.flows.upkeep.tune import tune
-
-        return await self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
-
-    async def boilerplate(
-        self,
-        index: Index,
-        *,
-        text_field: str | Sequence[str] = (),
-        source_field: str | None = None,
-        sample: int = 5_000,
-        min_documents: int = 20,
-        min_share: float = 0.01,
-        seed: int = 0,
-    ) -> Boilerplate:
-        """
-        Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
-
-        Many sampled documents share such a passage although their other text differs. Write the result of ``to_json()``
-        to a file, read it, and pass its path to ``get_scheme(..., boilerplate=PATH)``. The index does not need our
-        fields. Costs a request for each 1,000 documents sampled.
-
-        Args:
-            index:
-                Name, pattern, alias or data stream.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            source_field:
-                Keyword field that says where a document comes from: passages are also counted within each of its
-                values, where a footer of a small source is frequent.
-            sample:
-                Documents drawn at random, 1 to 10,000; all if there are fewer.
-            min_documents:
-                Fewest sampled documents that have a passage, at least 2.
-            min_share:
-                Their smallest share of the sampled documents, or of those of one source, 0 to 1.
-            seed:
-                Chooses the sample.
-
-        Raises:
-            InvalidInputError: If an argument cannot be used, or the text field is unknown.
-        """
-        from es_simhash.flows.upkeep.boilerplate import learn_boilerplate
-
-        return await self._run(
-            learn_boilerplate(
-                self._context,
-                index,
-                sample,
-                text_field=text_field,
-                source_field=source_field,
-                min_documents=min_documents,
-                min_share=min_share,
-                seed=seed,
-            )
-        )
-
-    async def explain(
-        self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
-    ) -> Explanation:
-        """
-        Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
-
-        Args:
-            index:
-                Name of an index, alias or data stream.
-            first:
-                Id of a document.
-            second:
-                Id of another.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            max_changes:
-                Places shown at which the texts differ.
-
-        Raises:
-            InvalidInputError: If a document is missing or has no readable text.
-        """
-        from es_simhash.flows.upkeep.explain_documents import explain_documents
-
-        return await self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
