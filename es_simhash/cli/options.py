@@ -290,7 +290,9 @@ counted_filter = filter_option(
 """``--filter`` of the commands that count documents."""
 
 routing = click.option(
-    "--routing", metavar="VALUE", help="With --id: the routing value of the document. Else search only where it leads to."
+    "--routing",
+    metavar="VALUE",
+    help="With --id: the routing value of the document. Else search only where it leads to.",
 )
 """``--routing``, ``None`` if it is not given."""
 

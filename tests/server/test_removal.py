@@ -237,16 +237,6 @@ def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
     assert (shares, len(caught.value.excess)) == ({(4, 11)}, 1 if protect is None else 2)
 
 
-@pytest.mark.parametrize(("field", "state"), [("nowhere", "is not mapped"), ("body", "is mapped as 'text'")])
-def test_a_field_that_cannot_be_protected(index, simhash, plan, field, state):
-    """The message says what the field is; no field of ours is missing."""
-    mappings = {"properties": {"body": {"type": "text"}}}
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
-    with pytest.raises(MappingError, match=state) as caught:
-        simhash.plan_removal(index, plan, protect=field)
-    assert caught.value.problems == ()
-
-
 def change_text(server, index, id_):
     send_lines(server, [{"update": {"_index": index, "_id": id_}}, {"doc": {"body": OTHER}}])
 
