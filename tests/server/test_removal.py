@@ -226,7 +226,7 @@ def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
     fill(server, index, simhash, documents, mappings={"properties": {"source": {"type": "keyword"}}})
     assert simhash.plan_removal(index, plan, protect=protect, max_share=0.35).count == 4
     with monkeypatch.context() as patch:
-        patch.setattr(apply_module, "delete_documents", lambda documents: _killed())
+        patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
         with pytest.raises(RuntimeError, match="killed"):
             list(simhash.apply_removal(plan, archive=archive))
     assert len(archived(archive)) == 4
