@@ -120,12 +120,12 @@ class _Watch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.stop: KeyboardInterrupt | None = None
+        self._is_stopped = False
         self.begin()
 
     def begin(self) -> None:
         self.writes, self.has_written, self.is_asking = 0, False, False
-        self.stop: KeyboardInterrupt | None = None
-        self._is_stopped = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         must_wait = self.writes > 0 or (self.has_written and not self.is_asking)
@@ -165,13 +165,14 @@ def watch_requests(transport: Any) -> None:
     """
     Let the first Ctrl-C or SIGTERM wait for the answers of bulk requests that *transport* sends.
     """
-    send = transport.perform_request
+    kind = type(transport)
 
-    def perform_request(method: str, target: str, *args: Any, **options: Any) -> Any:
+    def perform_request(self: Any, method: str, target: str, *args: Any, **options: Any) -> Any:
         with _WATCH.during(is_write="_bulk" in target):
-            return send(method, target, *args, **options)
+            return kind.perform_request(self, method, target, *args, **options)
 
-    transport.perform_request = perform_request
+    # A class and no attribute: copies of the transport, which read answers in another way, send by themselves.
+    transport.__class__ = type(kind.__name__, (kind,), {"perform_request": perform_request})
 
 
 @contextmanager
@@ -194,7 +195,6 @@ def say_if_stopped(
     try:
         with _handling(_WATCH.handle, signal.SIGINT, signal.SIGTERM):
             yield
-            _WATCH.raise_stop()
     except KeyboardInterrupt as stop:
         unknown = "what was written was not counted" if _WATCH.has_written else "nothing was written"
         done = written() if written else "; ".join(reversed(getattr(stop, "__notes__", ()))) or unknown
