@@ -17,6 +17,7 @@ import click
 from es_simhash import SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import warn
+from es_simhash.cli.stopping import watch_requests
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 
 __all__ = ["Connection", "connect"]
@@ -65,6 +66,7 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
         warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
     reached = Server(url, server.product, ca_file, server.is_insecure, server.timeout_seconds)
     client, product = open_client(reached, headers, index)
+    watch_requests(client.transport)
     try:
         simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix)
         yield Connection(simhash, client, product, url)

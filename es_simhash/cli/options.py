@@ -36,6 +36,7 @@ __all__ = [
     "parse_fields",
     "prefix",
     "report_file",
+    "routing",
     "sample",
     "scheme",
     "source",
@@ -287,6 +288,13 @@ counted_filter = filter_option(
     'Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
 )
 """``--filter`` of the commands that count documents."""
+
+routing = click.option(
+    "--routing",
+    metavar="VALUE",
+    help="With --id: the routing value of the document. Else search only where it leads to.",
+)
+"""``--routing``, ``None`` if it is not given."""
 
 source = click.option(
     "--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all."

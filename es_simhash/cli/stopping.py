@@ -27,6 +27,7 @@ __all__ = [
     "say_if_stopped",
     "stop_requests",
     "this_command",
+    "watch_requests",
 ]
 
 _ARGUMENTS = "es_simhash.arguments"
@@ -102,12 +103,86 @@ def stop_requests(is_idle: Callable[[], bool]) -> Iterator[Request]:
         yield request
 
 
+class _Watch:
+    """
+    When the first Ctrl-C or SIGTERM may interrupt: not while operations are on their way, or not counted.
+
+    Attributes:
+        writes:
+            Bulk requests on their way.
+        has_written:
+            Whether there was one since the command began.
+        is_asking:
+            Whether the main thread waits for an answer.
+        stop:
+            The exception to raise before the next request; what was answered is counted by then.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.stop: KeyboardInterrupt | None = None
+        self._is_stopped = False
+        self.begin()
+
+    def begin(self) -> None:
+        self.writes, self.has_written, self.is_asking = 0, False, False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        must_wait = self.writes > 0 or (self.has_written and not self.is_asking)
+        if self._is_stopped or not must_wait:
+            _raise(number, frame)
+        self._is_stopped = True
+        self.stop = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+
+    def raise_stop(self) -> None:
+        if (stop := self.stop) is not None:
+            self.stop = None
+            raise stop
+
+    @contextmanager
+    def during(self, *, is_write: bool) -> Iterator[None]:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main:
+            self.raise_stop()
+        self._count(is_write)
+        self.is_asking = self.is_asking or is_main
+        try:
+            yield
+        finally:
+            self._count(-is_write)
+            self.is_asking = self.is_asking and not is_main
+
+    def _count(self, writes: int) -> None:
+        with self._lock:
+            self.writes += writes
+            self.has_written = self.has_written or writes > 0
+
+
+_WATCH = _Watch()
+
+
+def watch_requests(transport: Any) -> None:
+    """
+    Let the first Ctrl-C or SIGTERM wait for the answers of bulk requests that *transport* sends.
+    """
+    kind = type(transport)
+
+    def perform_request(self: Any, method: str, target: str, *args: Any, **options: Any) -> Any:
+        with _WATCH.during(is_write="_bulk" in target):
+            return kind.perform_request(self, method, target, *args, **options)
+
+    # A class and no attribute: copies of the transport, which read answers in another way, send by themselves.
+    transport.__class__ = type(kind.__name__, (kind,), {"perform_request": perform_request})
+
+
 @contextmanager
 def say_if_stopped(
     written: Callable[[], str] | None = None, *, again: Callable[[], str] | None = None
 ) -> Iterator[None]:
     """
     If Ctrl-C or SIGTERM ends the block, say on stderr what was written, and which command goes on.
+
+    The first signal lets operations that were sent be answered and counted; a second one interrupts at once.
 
     Args:
         written:
@@ -116,10 +191,13 @@ def say_if_stopped(
         again:
             Returns the command that goes on; by default this command itself.
     """
+    _WATCH.begin()
     try:
-        yield
+        with _handling(_WATCH.handle, signal.SIGINT, signal.SIGTERM):
+            yield
     except KeyboardInterrupt as stop:
-        done = written() if written else "; ".join(getattr(stop, "__notes__", ())) or "nothing was written"
+        unknown = "what was written was not counted" if _WATCH.has_written else "nothing was written"
+        done = written() if written else "; ".join(reversed(getattr(stop, "__notes__", ()))) or unknown
         note(f"stopped: {done}")
         note(f"to go on: {(again or this_command)()}")
         raise

@@ -61,7 +61,7 @@ def stream(
             # Thrown on as it is, Python would close a flow within the flow, which then could not yield a last call.
             is_closed, failure = True, StreamClosed()
         except BaseException as error:  # noqa: BLE001 -- the flow decides
-            failure = error
+            failure = _with_unanswered(error, request)
 
 
 def run(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
@@ -74,6 +74,19 @@ def run(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | No
             next(driven)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
+
+
+def _with_unanswered(error: BaseException, request: Request) -> BaseException:
+    """Note on an interrupt or a cancellation how many operations were sent in *request*, whose answer nobody reads."""
+    if not isinstance(error, Exception):
+        requests = request.calls if isinstance(request, Together) else (request,)
+        bodies = [each.arguments["body"] for each in requests if isinstance(each, Call) and each.api == "bulk"]
+        # A deletion is one line, any other operation two.
+        lines = [line for body in bodies for line in body]
+        if lines:
+            number = (len(lines) + sum(isinstance(line, dict) and line.keys() == {"delete"} for line in lines)) // 2
+            error.add_note(f"up to {number:,} more operations were sent, and their answer was not read")
+    return error
 
 
 def _perform(request: Request, client: Any, dialect: Dialect) -> Any:
@@ -201,7 +214,7 @@ async def stream_async(
         except GeneratorExit:
             is_closed, failure = True, StreamClosed()
         except BaseException as error:  # noqa: BLE001 -- the flow decides, also on CancelledError
-            failure = error
+            failure = _with_unanswered(error, request)
 
 
 async def run_async(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:

@@ -7,7 +7,7 @@ A fault is a kind and fields; its sentence is made last, for people, and no code
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ __all__ = [
     "find_source_faults",
     "is_disabled",
     "mapping_error",
+    "refuse_hidden_fields",
     "refuse_hidden_groups",
     "refuse_other_use",
     "refuse_updates",
@@ -49,6 +50,7 @@ FaultKind = Literal[
     "no_source",
     "partial_source",
     "hidden_groups",
+    "hidden_field",
     "template",
     "not_verified",
     "regrouping",
@@ -120,6 +122,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "hidden_groups": (
         "_source does not show field {field!r}, so the groups of documents cannot be read",
         "ingest with on_duplicate=None (--on-duplicate none), or create a new index with a whole _source",
+    ),
+    "hidden_field": (
+        "_source does not show field {field!r}, so documents cannot be read with it",
+        "leave the field out, or create a new index with a whole _source",
     ),
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
@@ -307,13 +313,17 @@ def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault
     """
     Return why the groups of documents cannot be read from the ``_source`` of an index with *mapping*; at most one.
     """
+    hidden = _hidden(mapping, [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")])
+    return [Fault("hidden_groups", name) for name in hidden[:1]]
+
+
+def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return those of the fields *names* that the ``_source`` of an index with *mapping* leaves out."""
     source = mapping.get("_source") or {}
-    is_off = source.get("enabled") in (False, "false")
+    if source.get("enabled") in (False, "false"):
+        return list(names)
     includes, excludes = _names(source, "includes") or ["*"], _names(source, "excludes")
-    for name in (f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")):
-        if is_off or not _is_named(name, includes) or _is_named(name, excludes):
-            return [Fault("hidden_groups", name)]
-    return []
+    return [name for name in names if not _is_named(name, includes) or _is_named(name, excludes)]
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:
@@ -349,6 +359,18 @@ def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: s
     for name, mapping in mappings.items():
         if faults := find_hidden_groups(mapping, prefix=prefix):
             raise mapping_error(name, faults)
+
+
+def refuse_hidden_fields(mappings: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> None:
+    """
+    Refuse to read the fields *names* of documents of indices with *mappings* if ``_source`` leaves one out.
+
+    Raises:
+        MappingError: If it does.
+    """
+    for index, mapping in mappings.items():
+        if hidden := _hidden(mapping, names):
+            raise mapping_error(index, [Fault("hidden_field", hidden[0])])
 
 
 def refuse_updates(mappings: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,11 +1,10 @@
 """
-Which files may be written over: never an archive, nor what the same command reads. Only their first bytes are read.
+Which files may be written over: those of the same kind, and none that is compressed. Only their first bytes are read.
 """
 
 from __future__ import annotations
 
 import errno
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,16 +13,16 @@ from es_simhash.removal.files import FilePath
 
 __all__ = ["refuse_archive_name", "refuse_output"]
 
+# Archives begin so, and so does much that is the user's; nothing else that is written here does.
 _GZIP = b"\x1f\x8b"
-_ARCHIVE = b'{"_index":'
-# Of a compressed file, enough for its first line to begin.
-_HEAD = 4_096
 _PLAN = b'{"format": "es-simhash-plan"'
+# How the files of a kind begin. Reports and results are lines and pictures of many kinds.
+_BEGINS = {"plan": _PLAN, "page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\n  "format": "es-simhash boilerplate"'}
 
 
 def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str = "report") -> None:
     """
-    Refuse to write a file over one that may be needed: an archive, a plan, or an input of the same command.
+    Refuse to write a file over one that may be needed: an archive, a plan, an input, or a file that is not ours.
 
     Args:
         path:
@@ -31,8 +30,8 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
         inputs:
             Files that the command reads.
         kind:
-            What the new file is. A ``"plan"`` may replace a plan. A plan, a ``"page"`` and a ``"mask"`` replace the
-            file of that name, so it must be a regular file; other kinds may go to a pipe or a terminal.
+            What the new file is. A ``"plan"``, a ``"page"`` and a ``"mask"`` replace only a regular file that is
+            empty or one of these; other kinds may go to a pipe or a terminal, or replace any text.
 
     Raises:
         InvalidInputError: If the file of that name must stay.
@@ -44,29 +43,20 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
         return
     if not path.is_file():
-        if kind in ("plan", "page", "mask"):
+        if kind in _BEGINS:
             raise InvalidInputError(f"{path} is no regular file: give the {kind} another name")
         return
     for each in map(Path, inputs):
         if each.exists() and each.samefile(path):
             raise InvalidInputError(f"{path} is read by the same command: give the {kind} another name")
     with path.open("rb") as file:
-        begin = file.read(len(_PLAN))
-    if begin.startswith(_GZIP) and _may_be_archive(path):
-        raise InvalidInputError(f"{path} may be an archive of removed documents: give the {kind} another name")
-    if begin == _PLAN and kind != "plan":
+        begin = file.read(64).replace(b"\r\n", b"\n")
+    if begin.startswith(_GZIP):
+        raise InvalidInputError(f"{path} is gzip, and may be an archive: give the {kind} another name")
+    if begin.startswith(_PLAN) and kind != "plan":
         raise InvalidInputError(f"{path} is a plan of removal: give the {kind} another name")
-
-
-def _may_be_archive(path: Path) -> bool:
-    """Return whether a gzip file begins as archives do, or so little of it is there that nobody can say."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    try:
-        begin = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, len(_ARCHIVE))
-    except zlib.error:
-        return True
-    return _ARCHIVE.startswith(begin)
+    if kind in _BEGINS and begin and not begin.startswith(_BEGINS[kind]):
+        raise InvalidInputError(f"{path} is no {kind} that may be replaced: give the {kind} another name")
 
 
 def refuse_archive_name(archive: FilePath, plan: FilePath) -> None:

@@ -23,6 +23,7 @@ from es_simhash.connection import (
 )
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Flow
+from es_simhash.hashing import Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "read_json",
     "read_list",
     "read_number",
+    "read_scheme",
     "refuse_unknown",
 ]
 
@@ -40,7 +42,7 @@ KNOWN = {
     "connection": (
         "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
     ),
-    "reading": ("filter", "columns", "slices", "page"),
+    "reading": ("filter", "columns", "slices", "page", "scheme"),
     "writing": ("scheme", "max_distance", "rule", "verify", "canonical", "conflicts"),
 }  # fmt: skip
 """The names of all options, by what they are for."""
@@ -132,6 +134,12 @@ def read_number(options: Mapping[str, str], name: str, default: int) -> int:
         return check_count(name, int(options.get(name, default)))
     except ValueError:
         raise InvalidInputError(f"option {name} {shorten(options[name])} is not a whole number of 1 or more") from None
+
+
+def read_scheme(options: Mapping[str, str]) -> str | Scheme | None:
+    """Return the scheme that an option names or describes; ``None`` where it is not given."""
+    given = options.get("scheme") or None
+    return Scheme.from_dict(read_json(options, "scheme")) if given and given.startswith("{") else given
 
 
 def read_json(options: Mapping[str, str], name: str) -> Any:

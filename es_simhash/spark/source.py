@@ -18,11 +18,15 @@ from pyspark.sql.types import StructType
 
 from es_simhash.client.drivers import stream
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Emit, Flow
+from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.pages import Hits, open_ordered_view, read_part
 from es_simhash.flows.transfer.view import View
+from es_simhash.hashing import Scheme
 from es_simhash.index.documents import read_values
+from es_simhash.index.faults import refuse_hidden_fields
 from es_simhash.index.fields import Fields
 from es_simhash.index.keys import document_key
 from es_simhash.index.query import check_filter
@@ -32,6 +36,7 @@ from es_simhash.spark.options import (
     read_fields,
     read_json,
     read_number,
+    read_scheme,
     refuse_unknown,
 )
 from es_simhash.spark.writing import make_writer
@@ -83,6 +88,7 @@ class SimHashSource(DataSource):
             check_filter(read_json(self.options, "filter")),
             read_number(self.options, "slices", SLICES),
             read_number(self.options, "page", PAGE),
+            read_scheme(self.options),
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's
@@ -123,6 +129,8 @@ class _Reader(DataSourceReader):
             Number of slices, each of which is a partition.
         page:
             Hits in a page.
+        scheme:
+            The scheme that the fingerprints must have; ``None`` for that of the index.
     """
 
     connection: Connection
@@ -130,11 +138,25 @@ class _Reader(DataSourceReader):
     filter: Sequence[Mapping[str, Any]] = field(default_factory=list)
     slices: int = SLICES
     page: int = PAGE
+    scheme: str | Scheme | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Open a view of the index, and return its slices."""
+        """
+        Open a view of the index, and return its slices.
+
+        Raises:
+            MappingError: If the index lacks our fields, or its documents do not show one of the columns.
+            SchemeMismatchError: If its fingerprints are of several schemes, or not of the one that is asked for.
+        """
+        self.connection.run(self._check())
         view = self.connection.run(open_ordered_view(self.connection.index, KEEP_ALIVE_SECONDS))
         return [_Slice(number, view) for number in range(self.slices)]
+
+    def _check(self) -> Flow[None]:
+        context = Context(self.connection.prefix, self.scheme)
+        resolved = yield from resolve_index(context, self.connection.index)
+        agree(resolved, context)
+        refuse_hidden_fields(resolved.mappings, self.columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the documents of a slice, page by page."""
@@ -149,9 +171,10 @@ class _Reader(DataSourceReader):
                 yield Emit(hits)
             return False
 
-        wanted = [*self.columns, Fields(self.connection.prefix).fingerprint]
         query = {"bool": {"filter": list(self.filter)}} if self.filter else {"match_all": {}}
-        body = {"query": query, "_source": wanted, "seq_no_primary_term": True}
+        body: dict[str, Any] = {"query": query, "_source": list(self.columns) or False, "seq_no_primary_term": True}
+        # From doc values: _source may leave our fields out.
+        body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
         place = (part.number, self.slices)
         gaps = yield from read_part(self.connection.index, body, emit, view=part.view, page=self.page, part=place)
         check_whole(gaps)
@@ -165,7 +188,7 @@ class _Reader(DataSourceReader):
             "routing": [key.routing for key, _, _ in rows],
             "seq_no": [hit["_seq_no"] for _, hit, _ in rows],
             "primary_term": [hit["_primary_term"] for _, hit, _ in rows],
-            "fingerprint": [_as_string(read_values(source, fingerprint)) for _, _, source in rows],
+            "fingerprint": [_as_string(hit.get("fields", {}).get(fingerprint, ())) for _, hit, _ in rows],
         }
         columns |= {name: [_as_string(read_values(source, name)) for _, _, source in rows] for name in self.columns}
         arrays = [pa.array(values, OWN_COLUMNS.get(name, pa.string())) for name, values in columns.items()]

@@ -25,11 +25,12 @@ from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.hashing import Scheme, from_hex
+from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import fingerprint_fields, group_fields
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
 from es_simhash.index.measures.verification import Verification
-from es_simhash.spark.options import Connection, read_connection, read_json, read_list, refuse_unknown
+from es_simhash.spark.options import Connection, read_connection, read_json, read_list, read_scheme, refuse_unknown
 
 __all__ = ["make_writer"]
 
@@ -69,7 +70,7 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
     Raises:
         InvalidInputError: If a column or option cannot be used, or the index is grouped otherwise.
         SchemeMismatchError: If the fingerprints of the index are of another scheme.
-        MappingError: If the index lacks our fields.
+        MappingError: If the index lacks our fields, or an update would lose a part of its documents.
     """
     refuse_unknown(options, "connection", "writing")
     names = set(schema.names)
@@ -91,12 +92,11 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
 
 def _scheme(options: Mapping[str, str]) -> str | Scheme:
     """Return the scheme that the caller says the fingerprints have."""
-    given = options.get("scheme")
-    if not given:
+    if (scheme := read_scheme(options)) is None:
         raise InvalidInputError(
             "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
         )
-    return Scheme.from_dict(read_json(options, "scheme")) if given.startswith("{") else given
+    return scheme
 
 
 def _request(options: Mapping[str, str]) -> GroupingRequest:
@@ -116,6 +116,7 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
 def _settle(context: Context, index: str, request: GroupingRequest | None) -> Flow[tuple[Resolved, Grouping | None]]:
     resolved = yield from resolve_index(context, index)
     agree(resolved, context)
+    refuse_updates(resolved.mappings)
     if request is None:
         return resolved, None
     return resolved, (yield from settle_grouping(context, resolved, request))

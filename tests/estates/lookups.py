@@ -54,16 +54,19 @@ class Lookups(Base):
         bound = options.get("verify")
         if bound is not None:  # the nearest are then the nearest among the verified
             options.pop("size", None)
-        seen = self.visible(where, options.get("routing"))
+        # In a lookup by document, routing names the document and restricts nothing.
+        seen = self.visible(where, None if kind == "of" else options.get("routing"))
         own = ""
         if kind == "of":
             holders = [each for each in seen if each.doc.fingerprint is not None]
             if not holders:
                 return
             own = min(each.place.id for each in holders)
-            prints = {each.doc.fingerprint for each in holders if each.place.id == own}
-            bits = min(prints)
-            found = {each.doc.source["body"] for each in holders if each.place.id == own}
+            meant = [each.doc for each in meant_by(seen, own, options) if each.doc.fingerprint is not None]
+            if not meant:
+                return
+            bits = min(each.fingerprint for each in meant)
+            found = {each.source["body"] for each in meant}
             text = min(found)
             if len(found) > 1:
                 options.pop("verify", None)
@@ -122,10 +125,8 @@ class Lookups(Base):
 
     def _is_ambiguous(self, where: str, id: str, options: dict[str, Any]) -> bool:
         """Return whether documents of that id differ: of all shards, unless one has the routing value that is given."""
-        copies = [each.doc for each in self.visible(where) if each.place.id == id]
-        routing = options.get("routing")
-        meant = [each for each in copies if routing is not None and each.routing == routing] or copies
-        return len({each.fingerprint for each in meant} - {None}) > 1
+        meant = meant_by(self.visible(where), id, options)
+        return len({each.doc.fingerprint for each in meant} - {None}) > 1
 
     def _condition(self, options: dict[str, Any]) -> Callable[[Seen], bool]:
         """Put the filter into *options*, and return whether they let a document through."""
@@ -160,6 +161,12 @@ class Lookups(Base):
         told = [(frozenset(((p.index, p.id), (p.other_index, p.other_id))), p.distance) for p in found]
         assert set(told) == wanted, f"not told: {wanted - set(told)}; wrong: {set(told) - wanted}"
         assert len(told) == len(places) or against is not None, "a pair is told twice"
+
+
+def meant_by(seen: list[Seen], id: str, options: dict[str, Any]) -> list[Seen]:
+    """Return the documents of that id with the routing value that is given, else all of them."""
+    copies, routing = [each for each in seen if each.place.id == id], options.get("routing")
+    return [each for each in copies if routing is not None and each.doc.routing == routing] or copies
 
 
 def judge(

@@ -25,8 +25,9 @@ def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
         found = json.loads(run("find", news, *arguments, "--json", stdin=stdin).stdout)
         assert found["complete"] is True
         assert [(each["id"], each["distance"]) for each in found["near_dups"]] == [("a", 0), ("b", distance)]
-    [other] = json.loads(run("find", news, "--id", "a", "--json").stdout)["near_dups"]
-    assert other["id"] == "b"
+    for options in ([], ["--routing", "a"]):  # the value of a document without one is its id
+        [other] = json.loads(run("find", news, "--id", "a", *options, "--json").stdout)["near_dups"]
+        assert other["id"] == "b"
 
 
 def test_find_prints_a_table(run, news, monkeypatch):

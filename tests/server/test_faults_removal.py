@@ -236,9 +236,9 @@ def meddle(monkeypatch, what):
     """Do *what* after the documents were read and archived, and before they are deleted."""
     delete = apply_module.delete_documents
 
-    def first(documents):
+    def first(documents, done):
         what()
-        return (yield from delete(documents))
+        yield from delete(documents, done)
 
     monkeypatch.setattr(apply_module, "delete_documents", first)
 

@@ -66,8 +66,29 @@ def test_a_document_of_an_id_that_others_have_too_is_named_by_its_routing(index,
         simhash.find_near_dups_of(index, "7")
     with pytest.raises(InvalidInputError, match="differs between"):
         simhash.get_fingerprint(index, "7")
-    for max_distance in (3, 8):  # a search of one shard
-        assert len(simhash.find_near_dups_of(index, "7", routing=routed[0], max_distance=max_distance)) == 0
+    for number, routing in enumerate(routed):
+        assert simhash.get_fingerprint(index, "7", routing=routing) == 1 << number
+        others = [("7", other) for other in routed if other != routing]
+        for max_distance in (3, 8):
+            found = simhash.find_near_dups_of(index, "7", routing=routing, max_distance=max_distance)
+            assert list(map(key_of, found)) == others
+
+
+@pytest.mark.parametrize("options", [{}, {"max_distance": 8}, {"verify": 0.9}, {"size": 40}])
+def test_the_routing_of_a_document_restricts_nothing(server, index, simhash, options):
+    """Near-duplicates and shared passages are found in all shards; a filter leaves those of one routing value."""
+    simhash.create_index(index, text_field="body", passages=True, settings=THREE_SHARDS)
+    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost. " * 3
+    actions = [{"_id": str(n), "_routing": f"r{n % 8}", "_source": {"body": text}} for n in range(40)]
+    assert {each.action for each in simhash.ingest(index, actions, on_duplicate=None)} == {"written"}
+    server.request("POST", f"/{index}/_refresh")
+    others, own = {str(n) for n in range(40)} - {"3"}, {"3", "11", "19", "27", "35"}
+    lookups = [simhash.find_near_dups_of] if options else [simhash.find_near_dups_of, simhash.find_passages_of]
+    for look_up in lookups:
+        assert {each.id for each in look_up(index, "3", routing="r3", **options)} == others
+        of_one = {"term": {"_routing": "r3"}}
+        assert {each.id for each in look_up(index, "3", routing="r3", filter=of_one, **options)} == own - {"3"}
+    assert own <= {each.id for each in simhash.find_near_dups(index, text, routing="r3", **options)} < others | {"3"}
 
 
 def test_texts_of_one_id_in_several_shards_are_verified_each(index, simhash, routed):

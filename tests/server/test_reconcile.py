@@ -192,7 +192,7 @@ def test_a_dedupe_that_was_ended_goes_on(server, index, simhash, tmp_path, monke
     fill(simhash, server, index, [texts(1)[0]] * 7, on_duplicate=None)
     archive = tmp_path / "removed.gz"
     real = apply.delete_documents
-    monkeypatch.setattr(apply, "delete_documents", lambda documents: (_ for _ in ()).throw(ConnectionError("gone")))
+    monkeypatch.setattr(apply, "delete_documents", lambda *_: (_ for _ in ()).throw(ConnectionError("gone")))
     options = {"action": "delete", "dry_run": False, "archive": archive, "max_share": 1.0}
     with pytest.raises(ConnectionError):
         list(simhash.dedupe(index, **options))

@@ -27,10 +27,14 @@ def filled(server, index, run):
 @pytest.mark.parametrize(
     ("arguments", "sent", "said"),
     [
-        (["reconcile", "-d", "3"], signal.SIGINT, "500 documents were rewritten"),
-        (["dedupe", "-d", "3", "--yes"], signal.SIGTERM, None),
-        (["remove", "--yes"], signal.SIGINT, "our fields were removed from"),
-        (["backfill", "-t", "body", "--scheme", "words", "--prefix", "words_hash"], signal.SIGTERM, None),
+        (["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
+        (["dedupe", "-d", "3", "--yes"], signal.SIGTERM, "1,000 documents were rewritten"),
+        (["remove", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
+        (
+            ["backfill", "-t", "body", "--scheme", "words", "--prefix", "words_hash"],
+            signal.SIGTERM,
+            "1,100 documents were changed",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
@@ -38,7 +42,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
     """At its second bulk request; what it names, run again, completes the work."""
     name, *options = arguments
     message, again = stop(server, "_bulk", 2, sent, name, filled, *options)
-    assert said is None or said in message
+    assert said in message
     assert again[:2] == [name, filled]
     result = run(*again)
     assert result.exit_code == 0, result.output
@@ -56,11 +60,27 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
 def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
     """After its first batch; the same command then brings the rest back."""
     source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
-    names = [f"{number:04}" for number in range(700)]
+    names = [f"{number:04}" for number in range(1100) if number != 700]
     path = write_archive(tmp_path / "removed.jsonl.gz", [(filled, name, None, source, "0700") for name in names])
     delete(server, filled, names)
     said, again = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
-    assert "500 restored" in said
+    assert said == "stopped: 1,000 documents were put back"
     result = run(*again)
     assert result.exit_code == 0, result.output
     assert len(read_all(server, filled)) == 1100
+
+
+@pytest.mark.parametrize("word", ["_bulk", "_mget"])
+def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
+    """It says how many documents are gone, also of the batch under way; the same command removes the others."""
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    result = run("dedupe", filled, "--plan", plan, "-d", "3", "--max-share", "1")
+    assert result.exit_code == 0, result.output
+    said, again = stop(server, word, 3, signal.SIGINT, "dedupe", "--apply", str(plan), "--archive", str(archive))
+    server.request("POST", f"/{filled}/_refresh")
+    gone = 1100 - len(read_all(server, filled))
+    assert gone == {"_bulk": 600, "_mget": 200}[word]
+    assert said == f"stopped: {gone} documents were deleted, and {archive} has each of them"
+    result = run(*again)
+    assert result.exit_code == 0, result.output
+    assert len(read_all(server, filled)) == 1

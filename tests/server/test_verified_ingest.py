@@ -279,6 +279,27 @@ def test_dates_are_read_as_the_server_reads_them(server, index, date_format, kin
         "",
         "x",
     ]
+    for digits in (
+        "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669",
+        "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
+    ):
+        table = str.maketrans("0123456789", digits)
+        values += [each.translate(table) for each in ("2026", "2026-02-03", "2026-01-01T10:30:05Z", "1767225600")]
+    values += [f"2026-01-01T10:30:05{zone}" for zone in ("+18:00", "+18:01", "+19:00", "+05:60", "-1830", "+99")]
+    values += [
+        "0000",
+        "-2026",
+        "-0",
+        "-1",
+        "-1.5",
+        "-0.5",
+        "1.5",
+        "1_000",
+        "2026-01-01T10Z",
+        "999999999999999999",
+        "-999999999999999",
+        "999999999999999",
+    ]
     values += ["2026-1-1", "2026-01-01T10", "2026-01-01T10:30", "2026-01-01T10:30:05,25Z", "2026-01-01T10+05"]
     for each in moments:
         values += [each.isoformat(), each.isoformat()[:-6], str(each)[:19], each.isoformat()[:-6] + "-0330"]

@@ -148,6 +148,41 @@ def test_what_spark_computed_is_written(spark, server, client):
         server.remove(name)
 
 
+def test_fingerprints_that_no_source_shows(spark, server, client):
+    """They are read from doc values; an index without our fields, and a column that no document shows, are errors."""
+    name, simhash = f"spark-{uuid.uuid4().hex}", SimHashClient(client)
+    register(spark)
+
+    def read(index, **options):
+        reader = spark.read.format("es_simhash").options(url=server.url, index=index, slices="2", **options)
+        return reader.load()
+
+    try:
+        hidden = {"_source": {"excludes": ["simhash", "secret"]}}
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD, mappings=hidden)
+        list(simhash.ingest(name, numbered(texts(30)), on_duplicate=None))
+        client.indices.refresh(index=name)
+        df = read(name, columns="body").localCheckpoint()
+        wanted = {str(hit["_id"]): simhash.get_fingerprint(name, hit["_id"]) for hit in hits(client, name)}
+        assert {row.id: int(row.fingerprint, 16) for row in df.collect()} == wanted
+        assert groups(df, max_distance=16).where("duplicate_of is not null").count() > 0
+        assert read(name, scheme="shingles").count() == 30
+        for options, message in (
+            ({"columns": "secret"}, "_source does not show field 'secret'"),
+            ({"prefix": "other"}, "has no 'other' fields"),
+            ({"scheme": "words"}, "words"),
+        ):
+            with pytest.raises(Exception, match=message):
+                read(name, **options).count()
+        # An update would lose what _source leaves out.
+        with pytest.raises(Exception, match="_source leaves fields out"):
+            df.drop("body").write.format("es_simhash").mode("append").options(
+                url=server.url, index=name, scheme="shingles"
+            ).save()
+    finally:
+        server.remove(name)
+
+
 @pytest.mark.parametrize(
     "options",
     [

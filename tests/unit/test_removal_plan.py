@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.hashing.boilerplate.mask import mask_json
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import write_whole
 from es_simhash.removal.guards import Guards, Share
 from es_simhash.removal.outputs import refuse_archive_name, refuse_output
 from es_simhash.removal.plan_file import PlanWriter, read_plan
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.review.review import Review
 
 HEADER = PlanHeader({"news": "u1"}, "simhash", {"rule": "star"}, guards=Guards(0.2, "source", 9, {"x": Share(1, 7)}))
 
@@ -75,10 +77,11 @@ def test_an_empty_plan(tmp_path):
 def test_a_plan_that_is_not_finished_leaves_no_file(tmp_path):
     """And an older plan of that name stays."""
     path = tmp_path / "plan.jsonl"
-    path.write_text("older", encoding="utf-8")
+    write(path, [])
+    older = path.read_bytes()
     with PlanWriter(path) as writer:
         writer.add(removal(1))
-    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("plan.jsonl", "older")]
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("plan.jsonl", older)]
 
 
 def test_a_plan_that_was_cut_is_refused_at_every_byte(plan):
@@ -183,19 +186,28 @@ def test_protected_values_are_in_the_plan(tmp_path, protected):
     assert [each.protected for each in read_plan(tmp_path / "p").removals()] == [protected]
 
 
-@pytest.mark.parametrize("kind", ["plan", "page", "report"])
+@pytest.mark.parametrize("kind", ["plan", "page", "mask", "report"])
 def test_archives_and_inputs_are_not_written_over(tmp_path, plan, kind):
-    """Other files are; a plan may replace a plan."""
+    """Nor is any other gzip file; a plan may replace a plan, a page a page, and a report any text."""
     archive, other = tmp_path / "a.gz", tmp_path / "other"
     with ArchiveWriter(archive, PLAN):
         pass
     other.write_text("x", encoding="utf-8")
     (tmp_path / "report.gz").write_bytes(gzip.compress(b'{"id": "1"}'))
     refuse_output(tmp_path / "new", kind=kind)
-    refuse_output(other, kind=kind)
-    refuse_output(tmp_path / "report.gz", kind=kind)
-    with pytest.raises(InvalidInputError, match="archive"):
-        refuse_output(archive, kind=kind)
+    (tmp_path / "empty").touch()
+    refuse_output(tmp_path / "empty", kind=kind)
+    (tmp_path / "old.html").write_text("".join(Review(plan).html()), encoding="utf-8")
+    (tmp_path / "mask").write_text(mask_json([]), encoding="utf-8")
+    for name, replaced_by in (("other", "report"), ("old.html", "report page"), ("mask", "report mask")):
+        if kind in replaced_by.split():
+            refuse_output(tmp_path / name, kind=kind)
+        else:
+            with pytest.raises(InvalidInputError, match=f"is no {kind}"):
+                refuse_output(tmp_path / name, kind=kind)
+    for each in (archive, tmp_path / "report.gz"):
+        with pytest.raises(InvalidInputError, match="gzip"):
+            refuse_output(each, kind=kind)
     (tmp_path / "link").symlink_to(other)
     with pytest.raises(InvalidInputError, match="same command"):
         refuse_output(tmp_path / "link", inputs=[other], kind=kind)

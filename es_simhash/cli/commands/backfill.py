@@ -105,7 +105,7 @@ def command(
             dry_run=dry_run,
         )
         progress = _Progress(dry_run=dry_run)
-        with closing(reports), say_if_stopped(progress.sentence):
+        with closing(reports), say_if_stopped():
             last, failures = progress.follow(reports)
         if group and not dry_run:
             with say_if_stopped(again=lambda: f"es-simhash reconcile {shlex.quote(index)}"):
@@ -140,10 +140,6 @@ class _Progress:
         if self._last is None:
             raise RuntimeError("a backfill ended without a report")
         return self._last, failures
-
-    def sentence(self) -> str:
-        """Return the counts so far in words; the page under way is not among them."""
-        return "nothing was written" if self._last is None else _sentence(self._last, dry_run=self._dry_run)
 
 
 def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:

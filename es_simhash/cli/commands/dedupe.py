@@ -112,7 +112,7 @@ def command(
     with connect(target, index) as connection:
         records = connection.simhash.dedupe(index, action=action, dry_run=not yes, archive=archive, **asked)
         counts = _Counts()
-        with closing(records), say_if_stopped(lambda: _done(counts, action, yes=yes)):
+        with closing(records), say_if_stopped():
             _show(records, counts, relation=_relation(by_containment="contained" in asked), as_json=as_json)
     if not as_json:
         hint = (
@@ -175,7 +175,7 @@ def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
     with (
         connect(target, names[0]) as connection,
         closing(connection.simhash.apply_removal(path, archive=archive)) as records,
-        say_if_stopped(done),
+        say_if_stopped(),
     ):
         _show(records, counts, relation=_relation(by_containment=header.is_by_containment), as_json=as_json)
     if not as_json:

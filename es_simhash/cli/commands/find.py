@@ -39,6 +39,7 @@ EXAMPLES = [
 @click.argument("text", required=False)
 @options.text_file
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out.")
+@options.routing
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @click.option(
     "--input",
@@ -71,6 +72,7 @@ def command(
     text: str | None,
     file: str | None,
     document_id: str | None,
+    routing: str | None,
     fingerprint: int | None,
     many: str | None,
     text_fields: tuple[str, ...],
@@ -104,6 +106,7 @@ def command(
         "preset": preset,
         "verify": verify,
         "filter": filter_query,
+        "routing": routing,
         "source": parse_fields(source),
     }
     content = read_text_argument(text, file) if text is not None or file is not None else None

@@ -30,6 +30,7 @@ EXAMPLES = [
 @click.argument("text", required=False)
 @options.text_file
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out.")
+@options.routing
 @click.option(
     "--min-contained",
     type=click.FloatRange(0, 1),
@@ -56,6 +57,7 @@ def command(
     text: str | None,
     file: str | None,
     document_id: str | None,
+    routing: str | None,
     min_contained: float,
     min_run: int,
     size: int | None,
@@ -77,6 +79,7 @@ def command(
         "min_run": min_run,
         "size": size,
         "filter": filter_query,
+        "routing": routing,
     }
     content = None if document_id is not None else read_text_argument(text, file)
     with connect(target, index) as connection:

@@ -68,7 +68,7 @@ def command(
             archives, index=index, dry_run=dry_run, on_regrouped=lambda names, done: regrouped.append((names, done))
         )
         counts = _Counts(report, tracker)
-        with closing(records), say_if_stopped(counts.sentence):
+        with closing(records), say_if_stopped():
             for each in records:
                 counts.add(each)
     if as_json:

@@ -131,7 +131,9 @@ class AsyncLookupMethods(AsyncBase):
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
 
-        Arguments, result and errors are those of :meth:`find_near_dups`. Cost: one search more, for the document.
+        Arguments, result and errors are those of :meth:`find_near_dups`, but *routing* only says which document is
+        meant, where several have that id: near-duplicates are found in all shards. For those of one routing value, give
+        a filter on ``_routing``. Cost: one search more, for the document.
 
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
@@ -286,12 +288,14 @@ class AsyncLookupMethods(AsyncBase):
         """
         return await self._run(finding.explain(self._context, index, max_distance))
 
-    async def get_fingerprint(self, index: Index, id: str) -> int:
+    async def get_fingerprint(self, index: Index, id: str, *, routing: str | None = None) -> int:
         """
         Return the fingerprint that the document *id* of *index* holds, unsigned. Cost: one search.
 
+        *routing* says which document is meant, where several have that id.
+
         Raises:
-            InvalidInputError: If there is no such document, it has no fingerprint, or several indices have one of
-                that id with different fingerprints.
+            InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
+                different fingerprints.
         """
-        return await self._run(read_fingerprint(self._context, index, id))
+        return await self._run(read_fingerprint(self._context, index, id, routing))

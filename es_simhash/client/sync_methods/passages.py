@@ -102,7 +102,8 @@ class PassageMethods(SyncBase):
         """
         Return what :meth:`find_passages` returns for the text of the document *id* of *index*, without itself.
 
-        Cost: one search more, for the document.
+        *routing* only says which document is meant, where several have that id. Cost: one search more, for that
+        document.
 
         Raises:
             InvalidInputError: If there is no such document with a text, or several of that id have different texts.

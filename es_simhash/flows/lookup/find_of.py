@@ -53,7 +53,8 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     """
     Return the near-duplicates of the document *id* of *index*, without itself.
 
-    Where several documents have that id, the one with the caller's routing value is meant, else all of them.
+    Where several documents have that id, the one with the caller's routing value is meant, else all of them. That
+    value restricts nothing: near-duplicates are found in all shards.
 
     Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
     fingerprint, then as :func:`find`.
@@ -64,30 +65,29 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
     """
     check_index(index)
     check_id(id)
+    routing, options = options.routing, replace(options, routing=None)
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
-        found = yield from _find_unverified(context, index, id, settings, before_verification(options))
+        found = yield from _find_unverified(context, index, id, routing, settings, before_verification(options))
         if options.verification is None or not found:
             return found
-        text = yield from fetch_text(
-            index, id, settings=settings, verification=options.verification, routing=options.routing
-        )
+        text = yield from fetch_text(index, id, settings=settings, verification=options.verification, routing=routing)
         return (yield from verify_found(index, [found], [text], settings, options))[0]
 
     return (yield from with_settings(context, index, look_up))
 
 
 def _find_unverified(
-    context: Context, index: Index, id: str, settings: IndexSettings, options: Options
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
 ) -> Flow[NearDups]:
-    found = yield from _find_at_once(context, index, id, settings, options)
+    found = yield from _find_at_once(context, index, id, routing, settings, options)
     if found is not None:
         return found
-    itself, gaps = yield from _read_stored(context, index, id, options.routing)
+    itself, gaps = yield from _read_stored(context, index, id, routing)
     if not itself:
         check_whole(gaps)
     fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
@@ -105,7 +105,7 @@ def _find_unverified(
     return check_complete(answer, options.on_incomplete)
 
 
-def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
+def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
     """
     Return the fingerprint that the document *id* of *index* holds; errors as :func:`find_of`.
 
@@ -113,7 +113,9 @@ def read_fingerprint(context: Context, index: Index, id: str) -> Flow[int]:
         IncompleteSearchError: If not all shards answered: a copy of the document there may have another fingerprint.
     """
     check_id(id)
-    hits, gaps = yield from _read_stored(context, check_index(index), id, None)
+    if routing is not None:
+        check_name("routing", routing)
+    hits, gaps = yield from _read_stored(context, check_index(index), id, routing)
     check_whole(gaps)
     return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
 
@@ -141,16 +143,17 @@ def _find_at_once(
     context: Context,
     index: Index,
     id: str,
+    routing: str | None,
     settings: IndexSettings,
     options: Options,
 ) -> Flow[NearDups | None]:
     """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
     max_distance = effective_distance(settings, options)
-    hits = yield from _search_by_id(context, index, id, settings, options)
+    hits = yield from _search_by_id(context, index, id, routing, settings, options)
     if hits is None:
         return None
     copies = [hit for hit in hits if hit["_id"] == id]
-    itself = meant_hits(copies, options.routing)
+    itself = meant_hits(copies, routing)
     # The filter does not apply to copies that are not meant: the search found them by their id.
     if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
         return None
@@ -164,7 +167,7 @@ def _find_at_once(
 
 
 def _search_by_id(
-    context: Context, index: Index, id: str, settings: IndexSettings, options: Options
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
 ) -> Flow[Hits | None]:
     """
     Return the document *id* and the candidates for it, by one search that names the document.
@@ -185,11 +188,10 @@ def _search_by_id(
         prefix=context.prefix,
         size=PAGE_BY_ID,
         source=options.source,
-        routing=options.routing,
+        routing=routing,
     )
-    routing = {} if options.routing is None else {"routing": options.routing}
     try:
-        call = Call("search", {"index": index, "body": body, **routing})
+        call = Call("search", {"index": index, "body": body})
         answer = yield from send_confirmed(context, index, call, settings=settings)
     except Exception as error:
         # An alias of several indices or a data stream cannot be asked for a document by id.

@@ -5,6 +5,7 @@ Lookups of passages: of a text, of a document, of many texts, as a stream. The o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from es_simhash.arguments import check_items
@@ -49,11 +50,14 @@ def find_of(context: Context, index: Index, id: str, options: PassageOptions) ->
     """
     Return the documents that share passages with the document *id* of *index*, without itself.
 
+    The routing value says which document is meant, and restricts nothing.
+
     Raises:
         InvalidInputError: If there is no such document with a text, or several of that id have different texts.
     """
     check_id(id)
-    return (yield from _look_up(context, index, options, lambda lookup: _with_document(lookup, id)))
+    everywhere = replace(options, routing=None)
+    return (yield from _look_up(context, index, everywhere, lambda each: _with_document(each, id, options.routing)))
 
 
 def find_many(
@@ -150,12 +154,12 @@ def _compare(lookup: Lookup, hits: Hits) -> Flow[None]:
         lookup.add(page)
 
 
-def _with_document(lookup: Lookup, id: str) -> Flow[Overlaps]:
+def _with_document(lookup: Lookup, id: str, routing: str | None) -> Flow[Overlaps]:
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
     answer = yield from search_texts(lookup.index, body, lookup.fields)
     # A copy of the document that was not read may have another text.
     check_whole(find_gaps(answer))
-    hits = meant_hits(answer["hits"]["hits"], lookup.options.routing)
+    hits = meant_hits(answer["hits"]["hits"], routing)
     if not hits:
         raise InvalidInputError(
             f"no document {shorten(id)} in {shorten(lookup.index)}: check the id; new ones need a refresh"

@@ -37,7 +37,7 @@ from typing import Any
 from es_simhash.arguments import check_input, check_output
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.settings import is_taggable
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
@@ -95,21 +95,25 @@ def apply_removal(
         removals = plan.removals()
         done = 0
         deleted: list[str] = []
-        while lines := (yield Compute(_take, (removals, sizes.removed))):
-            for record in (yield from _Batch(plan, writer).carry_out(lines)):
-                kinds.update([record.kind] if record.kind else [])
-                deleted += [record.id] if record.action == "deleted" else []
-                yield Emit(record)
-            done += len(lines)
-            yield Tell(Progress(done, len(plan), "removing documents"))
-    if standing:
-        yield from refresh(standing)
-    if context is not None:
-        prefix = plan.header.prefix
-        if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
-            yield from untag_removed(taggable, deleted, prefix=prefix)
-        if standing and plan.header.is_by_containment:
-            yield from regroup_without(replace(context, prefix=prefix), standing, deleted)
+        batch = _Batch(plan, writer)
+        with noting(lambda: f"{len(deleted) + batch.gone:,} documents were deleted, and {archive} has each of them"):
+            while lines := (yield Compute(_take, (removals, sizes.removed))):
+                records = yield from batch.carry_out(lines)
+                batch = _Batch(plan, writer)
+                deleted += [record.id for record in records if record.action == "deleted"]
+                for record in records:
+                    kinds.update([record.kind] if record.kind else [])
+                    yield Emit(record)
+                done += len(lines)
+                yield Tell(Progress(done, len(plan), "removing documents"))
+            if standing:
+                yield from refresh(standing)
+            if context is not None:
+                prefix = plan.header.prefix
+                if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
+                    yield from untag_removed(taggable, deleted, prefix=prefix)
+                if standing and plan.header.is_by_containment:
+                    yield from regroup_without(replace(context, prefix=prefix), standing, deleted)
     return kinds
 
 
@@ -168,6 +172,14 @@ class _Batch:
         self._plan = plan
         self._writer = writer
         self._records: dict[int, Deduped] = {}
+        self._before: list[int] = []
+        self._deletions: dict[Key, Deletion] = {}
+        self._restored = 0
+
+    @property
+    def gone(self) -> int:
+        """How many of the documents are known to be deleted, now or by an earlier run."""
+        return len(self._before) + sum(each.is_deleted for each in self._deletions.values()) - self._restored
 
     def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[Deduped]]:
         """Return the record of each line, in order."""
@@ -181,11 +193,11 @@ class _Batch:
         documents = [each.document.key for each in fitting.values()]
         canonicals = [each.canonical.key for each in fitting.values()]
         items = yield from read_documents([*documents, *canonicals], source=documents)
-        before, to_delete = self._judge(fitting, items)
+        self._before, to_delete = self._judge(fitting, items)
         archived = yield from self._archive([fitting[number] for number in to_delete], items)
-        deletions = yield from delete_documents([fitting[number].document for number in to_delete])
-        deleted = self._note(fitting, to_delete, deletions)
-        yield from self._check(fitting, before, deleted, archived)
+        yield from delete_documents([fitting[number].document for number in to_delete], self._deletions)
+        deleted = self._note(fitting, to_delete)
+        yield from self._check(fitting, deleted, archived)
         return [self._records[number] for number in range(len(lines))]
 
     def _judge(self, lines: Mapping[int, PlannedRemoval], items: Items) -> tuple[list[int], list[int]]:
@@ -225,14 +237,12 @@ class _Batch:
         yield Compute(self._writer.append, (fresh,))
         return archived
 
-    def _note(
-        self, lines: Mapping[int, PlannedRemoval], numbers: Sequence[int], deletions: Mapping[Key, Deletion]
-    ) -> list[int]:
+    def _note(self, lines: Mapping[int, PlannedRemoval], numbers: Sequence[int]) -> list[int]:
         """Note what was not deleted; return the lines that were."""
         deleted = []
         for number in numbers:
             each = lines[number]
-            deletion = deletions[each.document.key]
+            deletion = self._deletions[each.document.key]
             if deletion.is_deleted:
                 deleted.append(number)
             elif deletion.refusal is None:
@@ -242,14 +252,10 @@ class _Batch:
         return deleted
 
     def _check(
-        self,
-        lines: Mapping[int, PlannedRemoval],
-        before: Sequence[int],
-        deleted: Sequence[int],
-        archived: Mapping[Key, Archived],
+        self, lines: Mapping[int, PlannedRemoval], deleted: Sequence[int], archived: Mapping[Key, Archived]
     ) -> Flow[None]:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
-        gone = [*before, *deleted]
+        gone = [*self._before, *deleted]
         items = yield from read_documents([lines[number].canonical.key for number in gone])
         lost: dict[int, DedupedKind] = {}
         now_deleted = set(deleted)
@@ -269,6 +275,7 @@ class _Batch:
         outcomes = yield from put_back([texts[key] for key in keys.values()])
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == 409:
+                self._restored += 1
                 self._records[number] = Deduped.of(lines[number], "restored", lost[number])
             else:
                 self._records[number] = Deduped.of(lines[number], "deleted", "not_restored", str(outcome.error))

@@ -69,15 +69,14 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
     return found
 
 
-def delete_documents(documents: Sequence[PlannedDocument]) -> Flow[dict[Key, Deletion]]:
+def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Deletion]) -> Flow[None]:
     """
-    Delete *documents*, each only in the version that was planned, and return what became of each.
+    Delete *documents*, each only in the version that was planned, and note in *done* what became of each, when known.
 
     Raises:
         IncompleteSearchError: If nobody can say whether some were deleted.
         Exception: The client's own, if the server cannot be reached, or answers nothing, in all attempts.
     """
-    done: dict[Key, Deletion] = {}
     waiting = list(documents)
     patience = Patience()
     while waiting:
@@ -95,7 +94,6 @@ def delete_documents(documents: Sequence[PlannedDocument]) -> Flow[dict[Key, Del
             break
         if waiting:
             yield patience.wait()
-    return done
 
 
 def _send(documents: Sequence[PlannedDocument]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:

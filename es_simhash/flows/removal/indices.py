@@ -41,7 +41,7 @@ def read_uuids(names: Sequence[str]) -> Flow[dict[str, str]]:
 
 def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:
     """
-    Check that *field* is a keyword in each index.
+    Check that *field* is a keyword in each index, whose values a search can show.
 
     Raises:
         MappingError: If it is not.
@@ -49,10 +49,12 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
     for name, mapping in mappings.items():
         node = find_field(mapping, field)
         found = node.get("type") or ("object" if "properties" in node else None)
-        if found not in ("keyword", "constant_keyword"):
-            state = "is not mapped" if found is None else f"is mapped as {found!r}"
+        if found not in ("keyword", "constant_keyword") or node.get("doc_values") is False:
+            without = " without doc values" if node.get("doc_values") is False else ""
+            state = "is not mapped" if found is None else f"is mapped as {found!r}{without}"
             raise MappingError(
-                f"field {field!r} of index {name!r} {state}: only the values of a keyword field can be protected"
+                f"field {field!r} of index {name!r} {state}: only the values of a keyword field with doc "
+                "values can be protected: name another field"
             )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count, check_field, check_items, check_output
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
@@ -29,6 +29,7 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.faults import refuse_updates
+from es_simhash.index.grouping.read_content import MappedField
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.meta import require_text_fields
@@ -142,7 +143,7 @@ def plan_removal(
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = yield from read_uuids(names)
     with (yield Compute(PlanWriter, (path,))) as writer:
-        planning = _Planning(names, options, comparer, writer)
+        planning = _Planning(resolved, options, comparer, writer)
         if options.contained is None:
             _, groups = yield from read_groups(context, index, resolved, grouping)
             found = yield from planning.add_all(groups)
@@ -193,8 +194,13 @@ class _Planning:
     Adds duplicates of an index to a plan, a batch at a time.
     """
 
-    def __init__(self, names: Sequence[str], options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
-        self._names = names
+    def __init__(self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
+        self._protected = {
+            name: MappedField.find(resolved.mappings[name], options.protect)
+            for name in resolved.each
+            if options.protect
+        }
+        self._dropped: set[Key] = set()  # documents with a protected value that the server does not index
         self._options = options
         self._comparer = comparer
         self._writer = writer
@@ -239,6 +245,12 @@ class _Planning:
             if not isinstance(each, PlannedRemoval):
                 results.append(each)
                 continue
+            if each.document.key in self._dropped:
+                raise MappingError(
+                    f"document {shorten(each.document.id)} of index {each.document.index!r} has a value of field "
+                    f"{self._options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
+                    "such documents out with a filter, or protect another field"
+                )
             own = values.get(each.document.key, ())
             results.append(len(self._writer))
             self._writer.add(each if self._options.protect is None else replace(each, protected=own))
@@ -252,12 +264,17 @@ class _Planning:
 
         def note(hits: Hits) -> None:
             for hit in hits:
-                found[document_key(hit)] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
+                key = document_key(hit)
+                found[key] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
+                # OpenSearch does not name fields whose values it ignored.
+                if field in hit.get("_ignored", ()) or (field and self._protected[key.index].drops(hit["_source"])):
+                    self._dropped.add(key)
 
         ids = sorted({each.id for each in rows})
         clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
-        body |= {} if field is None else {"docvalue_fields": [field]}
+        if field is not None:
+            body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self._protected.values()})}
         names = sorted({each.index for each in rows})
         check_whole((yield from read_each(names, body, note, page=PAGE)))
         return found

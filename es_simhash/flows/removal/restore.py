@@ -8,6 +8,7 @@ goes is decided in ``restore_targets``, whether two documents are the same in ``
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 from es_simhash.arguments import check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context, check_index
-from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell, noting
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.put_back import put_back
 from es_simhash.flows.removal.regroup import OnRegrouped, Regroup
@@ -71,21 +72,23 @@ def restore(
     targets = _Targets(context, index)
     regroup = Regroup(context, few=sizes.few)
     done = 0
-    while batch := (yield Compute(_take, (lines, sizes))):
-        work = _Batch(context, dry_run=dry_run)
-        for line in batch:
-            work.add(line, (yield from targets.find(line.index)))
-            if line.together and not dry_run:
-                regroup.join((yield from targets.find_all(line.together)))
-        for line, record in (yield from work.carry_out()):
-            if record.action in ("restored", "exists") or record.kind == "pipeline":
-                canonical = yield from targets.find(line.canonical.index)
-                regroup.add(line.id, (yield from targets.find(line.index)), canonical)
-            yield Emit(record)
-        done += len(batch)
-        yield Tell(Progress(done, None, "restoring documents"))
-    if not dry_run:
-        yield from regroup.carry_out(on_regrouped)
+    created = Counter[str]()
+    with noting(lambda: f"{created.total():,} documents were put back"):
+        while batch := (yield Compute(_take, (lines, sizes))):
+            work = _Batch(context, created, dry_run=dry_run)
+            for line in batch:
+                work.add(line, (yield from targets.find(line.index)))
+                if line.together and not dry_run:
+                    regroup.join((yield from targets.find_all(line.together)))
+            for line, record in (yield from work.carry_out()):
+                if record.action in ("restored", "exists") or record.kind == "pipeline":
+                    canonical = yield from targets.find(line.canonical.index)
+                    regroup.add(line.id, (yield from targets.find(line.index)), canonical)
+                yield Emit(record)
+            done += len(batch)
+            yield Tell(Progress(done, None, "restoring documents"))
+        if not dry_run:
+            yield from regroup.carry_out(on_regrouped)
 
 
 def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
@@ -150,8 +153,9 @@ class _Item:
 class _Batch:
     """Some lines that are written in one request."""
 
-    def __init__(self, context: Context, *, dry_run: bool) -> None:
+    def __init__(self, context: Context, created: Counter[str], *, dry_run: bool) -> None:
         self._prefix = context.prefix
+        self._created = created
         self._dry_run = dry_run
         self._items: list[_Item] = []
 
@@ -191,6 +195,7 @@ class _Batch:
             return
         names = {item.line.index: item.target.name for item in items}
         outcomes = yield from put_back([item.line for item in items], indices=names)
+        self._created.update(outcome.index for outcome in outcomes if outcome.is_done)
         taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
@@ -239,7 +244,9 @@ class _Batch:
             elif not self._is_same(item, present):
                 item.settle("differs", index=present[0])
             else:
-                item.settle("exists" if _key(item) in written else "restored", index=present[0])
+                is_again = _key(item) in written
+                item.settle("exists" if is_again else "restored", index=present[0])
+                self._created.update([] if is_again else [present[0]])
                 written.add(_key(item))
 
 

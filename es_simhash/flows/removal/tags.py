@@ -17,7 +17,7 @@ from typing import Any
 
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.settings import refuse_untaggable
-from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
+from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell, noting
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
@@ -63,17 +63,16 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
         plan: Plan = yield Compute(read_plan, (path,))
         removals = plan.removals()
         done = 0
-        while lines := (yield Compute(_take, (removals,))):
-            for line in lines:
-                if dry_run:
-                    tagged.add(line.document.key)
-                    yield Emit(Deduped.of(line, "would tag"))
-            for record in () if dry_run else (yield from _tag(lines, context.prefix)):
-                if record.is_done:
-                    tagged.add(Key(record.index, record.id, record.routing))
-                yield Emit(record)
-            done += len(lines)
-            yield Tell(Progress(done, len(plan), "tagging documents"))
+        with noting(lambda: f"{0 if dry_run else len(tagged):,} documents were tagged"):
+            while lines := (yield Compute(_take, (removals,))):
+                records = [Deduped.of(line, "would tag") for line in lines] if dry_run else None
+                if records is None:
+                    records = yield from _tag(lines, context.prefix)
+                tagged |= {Key(each.index, each.id, each.routing) for each in records if each.is_done}
+                for record in records:
+                    yield Emit(record)
+                done += len(lines)
+                yield Tell(Progress(done, len(plan), "tagging documents"))
     found = yield from _read_tags(index, context.prefix)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):

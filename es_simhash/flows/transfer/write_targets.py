@@ -28,7 +28,7 @@ logger = logging.getLogger("es_simhash")
 
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.
 _NO_ANSWER = (400, 401, 403, 404, 405)
-_ROLLOVER = re.compile(r"(.*-)(\d+)")
+_ROLLOVER = re.compile("(.*-)([0-9]+)")
 
 
 def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Resolved]:

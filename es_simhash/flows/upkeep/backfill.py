@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.arguments import check_count, check_fields, check_number, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.flows.context import Context, Index, check_index
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.conditional_write import rewrite
@@ -117,7 +117,9 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     checkpoint = yield Compute(Checkpoint, (None if options.dry_run else options.checkpoint, purpose))
     try:
         judge = Judge(context.prefix, targets, pool)
-        yield from _Backfill(context, index, options, judge, checkpoint).run()
+        backfill = _Backfill(context, index, options, judge, checkpoint)
+        with noting(lambda: f"{backfill.written:,} documents were changed"):
+            yield from backfill.run()
     finally:
         try:
             yield Compute(pool.close)
@@ -139,6 +141,11 @@ class _Backfill:
         self._judge = judge
         self._ledger = Ledger(judge, checkpoint)
         self._began = self._elapsed = 0.0
+
+    @property
+    def written(self) -> int:
+        """How many documents are known to be changed."""
+        return 0 if self._options.dry_run else self._ledger.changed
 
     def run(self) -> Flow[None]:
         options, ledger = self._options, self._ledger

@@ -24,20 +24,23 @@ LAST_OF_NANOS = (2**63 - 1) // 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Later moments have no four digits of the year.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-_DAY = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
-_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-_FRACTION = r"(?:[.,](?P<fraction>\d{1,9}))"
-_ZONE = r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)"
+# A server reads no digits of other scripts, so no \d here.
+_DAY = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_FRACTION = r"(?:[.,](?P<fraction>[0-9]{1,9}))"
+_ZONE = r"(?P<zone>Z|[+-](?:18(?::?00)?|(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?))"
 
+# A year before 1 is matched and not read: the next format would take it for a number. Hours with a zone and without
+# minutes are only read by the strict one of the two formats of this name.
 _OPTIONAL_TIME = re.compile(
-    rf"(?P<year>\d{{4}})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
-    rf"(?:T(?P<hour>\d\d)(?::(?P<minute>\d\d)(?::(?P<second>\d\d){_FRACTION}?)?)?{_ZONE}?)?)?)?"
+    rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})"
+    rf"(?:T(?P<hour>[0-9]{{2}})(?::(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}){_FRACTION}?)?{_ZONE}?)?)?)?)?"
 )
 # The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
 _PATTERNS = {
     "date_optional_time": _OPTIONAL_TIME,
     "date_optional_time_nanos": re.compile(
-        rf"(?P<year>\d{{4}})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)(?:T{_TIME}{_FRACTION}?{_ZONE}?)?)?)?"
+        rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})(?:T{_TIME}{_FRACTION}?{_ZONE}?)?)?)?"
     ),
     "date": re.compile(_DAY),
     "date_time": re.compile(rf"{_DAY}T{_TIME}{_FRACTION}{_ZONE}"),
@@ -50,7 +53,9 @@ _PATTERNS = {
     "yyyy-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
     "uuuu-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
 }
-_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
+_MILLIS = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
+# What servers make of "-0" and "-1.5" is no moment, or another one.
+_SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
 
 
 def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> Decimal | None:
@@ -80,7 +85,10 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
         reader = _reader(name.strip().removeprefix("strict_"))
         if reader is None:
             return None  # a format before the one that fits may be the one that the server takes
-        found = reader(text)
+        try:
+            found = reader(text)
+        except (ValueError, OverflowError):
+            return None  # no day of a calendar, or one that Python does not have, such as in year 0
         if found is not None and with_nanos:
             return found if 0 <= found <= LAST_OF_NANOS else None
         if found is not None:
@@ -100,9 +108,9 @@ def to_moment(milliseconds: int) -> str:
 
 def _reader(name: str) -> Callable[[str], Decimal | None] | None:
     if name == "epoch_millis":
-        return lambda text: Decimal(text) if _NUMBER.fullmatch(text) else None
+        return lambda text: Decimal(text) if _MILLIS.fullmatch(text) else None
     if name == "epoch_second":
-        return lambda text: Decimal(text) * 1000 if _NUMBER.fullmatch(text) else None
+        return lambda text: Decimal(text) * 1000 if _SECONDS.fullmatch(text) else None
     pattern = _PATTERNS.get(name)
     return None if pattern is None else lambda text: _read_calendar(pattern, text)
 
@@ -113,10 +121,7 @@ def _read_calendar(pattern: re.Pattern[str], text: str) -> Decimal | None:
         return None
     found = match.groupdict()
     numbers = [int(found.get(name) or least) for name, least in _PARTS]
-    try:
-        moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]
-    except (ValueError, OverflowError):
-        return None
+    moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]
     passed = moment - _EPOCH
     seconds = Decimal(passed.days) * 86_400 + passed.seconds
     return seconds * 1000 + Decimal(int((found.get("fraction") or "0").ljust(9, "0"))) / 1_000_000

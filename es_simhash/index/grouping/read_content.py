@@ -58,6 +58,11 @@ class MappedField:
             if longest is None or len(text.encode("utf-16-le", "surrogatepass")) // 2 <= int(longest):
                 yield text
 
+    def drops(self, document: Mapping[str, Any]) -> bool:
+        """Return whether *document* has a value that is longer than ignore_above."""
+        given = MappedField(self.path, {}).keywords(document)
+        return sum(1 for _ in given) > sum(1 for _ in self.keywords(document))
+
     def moments(self, document: Mapping[str, Any]) -> Iterator[Decimal]:
         """
         Yield the dates of a date field in *document*, in milliseconds since 1970.
