@@ -155,11 +155,14 @@ class MappingError(SimHashError):
     Attributes:
         problems:
             One line for each fault found.
+        kinds:
+            The kind of each, as ``check`` names it in ``faults``; empty where that is not known.
     """
 
-    def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, *, problems: tuple[str, ...] = (), kinds: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
+        self.kinds = kinds
 
 
 class IncompleteSearchError(SimHashError):

@@ -21,6 +21,11 @@ _MAPPING_COMMANDS = (
     "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --text-field FIELD adds the fields, "
     "es-simhash backfill INDEX the fingerprints"
 )
+# A template is the user's own: no command changes it.
+_TEMPLATE_COMMANDS = (
+    "es-simhash mapping --component-template prints that component, with the options of create; PUT it as "
+    '_component_template/es-simhash, and add "es-simhash" to composed_of of the index template'
+)
 _READ_MAPPING = "indices:admin/mappings/get"
 
 # A word of a client's message about a connection, and what it means in plain words.
@@ -80,7 +85,8 @@ def _describe(error: BaseException, server: str) -> str:
             "PATH with that file"
         )
     if isinstance(error, MappingError) and error.problems:
-        return f"{error} (on the command line: {_MAPPING_COMMANDS})"
+        commands = _TEMPLATE_COMMANDS if error.kinds == ("template",) else _MAPPING_COMMANDS
+        return f"{error} (on the command line: {commands})"
     if isinstance(error, SimHashError):
         return str(error)
     if _is_of_client(error):

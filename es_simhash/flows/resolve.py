@@ -27,6 +27,7 @@ from es_simhash.index.meta import IndexSettings, PassageState, read_settings
 __all__ = [
     "agree",
     "judge_mappings",
+    "no_index",
     "read_index_settings",
     "read_settings_by_index",
     "resolve_index",
@@ -122,9 +123,16 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
             raise
         return Resolved(assumed=assumed)
     if not answer:
-        reason = f"no index matches {shorten(index_key(index))}"
-        raise NoIndexError(f"{reason}: check the name", reasons=(reason,))
+        raise no_index(index)
     return judge_mappings(answer, context)
+
+
+def no_index(index: Index) -> NoIndexError:
+    """
+    Return the error of a pattern that matches nothing; a server passes over closed indices.
+    """
+    reason = f"no index matches {shorten(index_key(index))}, or only closed ones"
+    return NoIndexError(f"{reason}: check the name", reasons=(reason,))
 
 
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:

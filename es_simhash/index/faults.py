@@ -27,7 +27,7 @@ __all__ = [
     "refuse_hidden_fields",
     "refuse_hidden_groups",
     "refuse_other_use",
-    "refuse_updates",
+    "refuse_partial_sources",
 ]
 
 FaultKind = Literal[
@@ -129,7 +129,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        "add what build_component_template returns to the index template, with the settings of the indices there",
+        (
+            "store what build_component_template returns, with the settings of the indices there, and name it in "
+            "composed_of of the index template (docs/rollover.md)"
+        ),
     ),
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",
@@ -209,7 +212,11 @@ def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
     """
     first, *others = faults
     more = f" (and {len(others)} more)" if others else ""
-    return MappingError(f"index {index!r}: {first}{more}: {first.advice}", problems=tuple(map(str, (first, *others))))
+    return MappingError(
+        f"index {index!r}: {first}{more}: {first.advice}",
+        problems=tuple(map(str, (first, *others))),
+        kinds=tuple(each.kind for each in (first, *others)),
+    )
 
 
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
@@ -301,7 +308,7 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     that is not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
     """
     source = mapping.get("_source") or {}
-    if source.get("enabled") in (False, "false"):
+    if _is_off(source):
         return [Fault("no_source")]
     includes, excludes = _names(source, "includes"), _names(source, "excludes")
     only = [] if "*" in includes else [f"includes only {', '.join(includes)}"] if includes else []
@@ -320,10 +327,14 @@ def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault
 def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Return those of the fields *names* that the ``_source`` of an index with *mapping* leaves out."""
     source = mapping.get("_source") or {}
-    if source.get("enabled") in (False, "false"):
+    if _is_off(source):
         return list(names)
     includes, excludes = _names(source, "includes") or ["*"], _names(source, "excludes")
     return [name for name in names if not _is_named(name, includes) or _is_named(name, excludes)]
+
+
+def _is_off(source: Mapping[str, Any]) -> bool:
+    return is_disabled(source) or str(source.get("mode")).lower() == "disabled"
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:
@@ -373,13 +384,9 @@ def refuse_hidden_fields(mappings: Mapping[str, Mapping[str, Any]], names: Seque
             raise mapping_error(index, [Fault("hidden_field", hidden[0])])
 
 
-def refuse_updates(mappings: Mapping[str, Mapping[str, Any]]) -> None:
+def refuse_partial_sources(mappings: Mapping[str, Mapping[str, Any]]) -> None:
     """
-    Refuse to update documents of indices with *mappings* if an update would lose data.
-
-    Args:
-        mappings:
-            The part below ``mappings`` of each concrete index, by its name.
+    Refuse to update documents of indices with *mappings*, by name, if an update would lose data.
 
     Raises:
         MappingError: If one of them keeps no ``_source``, or only a part.

@@ -12,7 +12,7 @@ from es_simhash.arguments import check_count, check_name, check_names, check_obj
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.marker import marker_properties, without_markers
+from es_simhash.index.marker import for_derived_source, marker_properties
 from es_simhash.index.meta import META_KEY, IndexSettings, build_settings, merge_meta
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "mapping_of",
     "mapping_update",
     "may_hold",
+    "with_source_mode",
 ]
 
 # Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
@@ -84,7 +85,7 @@ def build_mapping(
             Whether documents carry the terms of their passages, for ``find_passages``.
         derived_source:
             Whether it is for indices of OpenSearch with derived source. They take no field alias, so the marker of the
-            settings is left out, and they show the signed copy as a number.
+            settings is left out; they show the signed copy as a number, and passages have doc values.
 
     Returns:
         ``{"_meta": ..., "properties": ...}``.
@@ -102,7 +103,7 @@ def build_mapping(
     )
     if not derived_source:
         return mapping_of(settings, prefix=prefix)
-    return without_markers(mapping_of(replace(settings, value_type="number"), prefix=prefix), prefix=prefix)
+    return for_derived_source(mapping_of(replace(settings, value_type="number"), prefix=prefix), prefix=prefix)
 
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
@@ -220,10 +221,18 @@ def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str
             Index settings, nested or dotted, with or without ``index`` in front.
     """
     flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
-    mode = (mapping.get("_source") or {}).get("mode") or flat.get("mapping.source.mode")
+    mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode")
     if mode is None:
         mode = "synthetic" if flat.get("mode") in _SYNTHETIC_MODES else "stored"
-    return mode == "synthetic" or str(flat.get("derived_source.enabled")).lower() == "true"
+    return str(mode).lower() == "synthetic" or str(flat.get("derived_source.enabled")).lower() == "true"
+
+
+def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do.
+    """
+    modes = [value for name, value in _flatten(index_settings) if name.removeprefix("index.") == "mapping.source.mode"]
+    return {**mapping, "_source": {"mode": modes[0], **(mapping.get("_source") or {})}} if modes else mapping
 
 
 def _flatten(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -16,20 +16,22 @@ from typing import Any
 from es_simhash.index.meta import IndexSettings
 
 __all__ = [
+    "for_derived_source",
+    "is_derived_refusal",
     "is_marked",
     "is_marker_refused",
-    "is_marker_unsupported",
     "marker_name",
     "marker_properties",
     "marker_sort",
     "markers_in_use",
     "retired_markers",
-    "without_markers",
 ]
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
 # The marker stands for a field that all our mappings have, with few values.
 _TARGET = "distance"
+# From its doc values a server can derive a source.
+_PASSAGES = "passages"
 # What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
 # It is stored, since older servers that build _source from the other fields want that.
 # Each new mapping has it, so that an index whose mapping is full can still retire its marker.
@@ -117,19 +119,20 @@ def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:
     return marker in text or f"{prefix}.{_RETIRED}" in text
 
 
-def is_marker_unsupported(text: str, *, prefix: str) -> bool:
+def is_derived_refusal(text: str, *, prefix: str) -> bool:
     """
-    Return whether a server's *text* says that an index cannot have a marker: one with derived source has no alias.
+    Return whether a server's *text* says that an index with derived source cannot have one of our fields.
     """
-    return f"not supported for [{prefix}.settings_" in text
+    return f"not supported for [{prefix}.settings_" in text or f"derive source for [{prefix}." in text
 
 
-def without_markers(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
     """
-    Return *mapping* without the markers below *prefix*.
+    Return *mapping* as an index with derived source takes it: without markers, which are aliases, and with doc values.
     """
     properties = mapping.get("properties") or {}
-    kept = {name: type_ for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
+    kept = {name: dict(type_) for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
+    kept.get(_PASSAGES, {}).pop("doc_values", None)
     ours = {**(properties.get(prefix) or {}), "properties": kept}
     return {**mapping, "properties": {**properties, prefix: ours}}
 

@@ -55,6 +55,7 @@ def _of_features(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
         "is_usable": f"weight >= 0.0 && weight < {2.0**42}"
         if levels is None
         else f"weight >= 1.0 && weight <= {levels}.0 && weight == Math.rint(weight)",
+        "is_read": " && (!path.isEmpty() || ((List) node).isEmpty())",
         "nothing": "there are no features",
         "empty": "no feature has a weight",
     }
@@ -76,7 +77,9 @@ def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
         "kana": _is_within(KANA),
         "short": "\n".join(
             f"  if (size == {short}) {{ count_hash(table, hash{short}(codes, 0)); }}" for short in range(1, size)
-        ),
+        )
+        or "  return;",  # a function without a statement does not compile
+        "is_read": "",
         "nothing": "there is no text",
         "empty": "the text has no word characters",
     }

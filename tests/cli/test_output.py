@@ -23,6 +23,7 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.tables import print_table
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
+from es_simhash.index.faults import Fault, mapping_error
 from es_simhash.index.operations import Failure
 
 ESCAPE = "\x1b[2J"
@@ -134,3 +135,14 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
     with Tracker("ingesting", total=None, line_seconds=3600.0) as tracker:
         tracker.advance(5, completed=25)
     assert capsys.readouterr().err == ""
+
+
+def test_a_rollover_without_our_fields_names_what_helps():
+    """No command changes a template, so neither check nor create --existing is named."""
+    fault = Fault("template", "simhash", found="index template 'logs' does not map them", wanted="logs")
+    said = describe(mapping_error("logs", [fault]))
+    assert "mapping --component-template prints that component" in said
+    assert "composed_of of the index template" in said
+    assert "check" not in said
+    assert "--existing" not in said
+    assert "es-simhash check INDEX" in describe(mapping_error("logs", [Fault("no_scheme")]))

@@ -150,6 +150,28 @@ def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash,
     assert server.request("POST", f"/{index}/_count", {"query": {"match": {"body": texts(1)[0]}}})["count"] >= 1
 
 
+@pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
+def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tmp_path):
+    """Wherever the mapping would be: by all that reads documents and writes them again, before anything is changed."""
+    settings = {**ONE_SHARD, "index.mapping.source.mode": "disabled"}
+    simhash.create_index(index, text_field="body", settings=settings)
+    written = list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
+    assert [each.action for each in written] == ["written", "written"]
+    for flow in (
+        lambda: list(simhash.ingest(index, numbered(texts(2)))),
+        lambda: list(simhash.backfill(index)),
+        lambda: list(simhash.follow(index, once=True)),
+        lambda: simhash.reconcile(index),
+        lambda: list(simhash.dedupe(index, dry_run=False)),
+        lambda: list(simhash.dedupe(index, action="delete", archive=tmp_path / "a.gz", dry_run=False)),
+        lambda: simhash.plan_removal(index, tmp_path / "plan"),
+        lambda: simhash.remove(index),
+    ):
+        with pytest.raises(MappingError, match="_source"):
+            flow()
+    assert "no_source" in {fault.kind for fault in simhash.check(index)[0].faults}
+
+
 def test_a_source_that_leaves_nothing_out_is_accepted(server, index, simhash):
     """Including everything is no filter."""
     server.request("PUT", f"/{index}", {"mappings": {"_source": {"includes": ["*"]}}, "settings": ONE_SHARD})

@@ -5,6 +5,7 @@ import pytest
 from es_simhash import (
     InvalidInputError,
     MappingError,
+    NoIndexError,
     build_component_template,
     build_index_template,
     build_mapping,
@@ -124,7 +125,7 @@ def test_check_counts_what_has_no_fingerprint(server, index, simhash):
 
 def test_check_of_what_is_not_there(index, simhash):
     """A wildcard that matches nothing is told."""
-    with pytest.raises(InvalidInputError, match="no index matches"):
+    with pytest.raises(NoIndexError, match="no index matches"):
         simhash.check(f"{index}-*")
 
 
@@ -275,3 +276,24 @@ def test_derived_source_takes_no_marker(server, index, simhash):
     ] == ["written", "tagged"]
     server.request("POST", f"/{index}/_refresh")
     assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1", "2"]
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
+    """From a template, by create_index and by put_mapping, also again; an update keeps them, and lookups find them."""
+    settings = {**ONE_SHARD, "index.derived_source.enabled": True}
+    body = {"properties": {"body": {"type": "text", "store": True}}}
+    component = build_component_template(text_field="body", derived_source=True, passages=True)
+    made, put = f"{index}-made", f"{index}-put"
+    server.request("PUT", f"/{index}", {**component["template"], "settings": settings})
+    simhash.create_index(made, text_field="body", passages=True, mappings=body, settings=settings)
+    server.request("PUT", f"/{put}", {"settings": settings, "mappings": body})
+    for name in (put, put, made, index):
+        simhash.put_mapping(name, text_field="body", passages=True)
+    text = " ".join(f"{TEXT} {number}" for number in range(9))
+    for name in (index, made, put):
+        reports = simhash.ingest(name, [{"_id": "1", "body": text}, {"_id": "2", "body": text + "!"}])
+        assert [each.action for each in reports] == ["written", "tagged"]
+        simhash.remove(name, groups_only=True)
+        list(simhash.backfill(name))
+        assert [each.id for each in simhash.find_passages(name, text)] == ["1", "2"]

@@ -52,9 +52,13 @@ def test_values_of_other_forms(opensearch):
     one, two = to_hex(fingerprint_features(["a"])), to_hex(fingerprint_features({"a": 1, "b": 2}))
     cases = [
         ("a", one),
-        (["a", None], one),
-        ([{"a": 1, "b": 2}], two),
-        (["a", ["b", "b"]], two),
+        (["a"], one),
+        ({"a": 1, "b": 2}, two),
+        (["a", "b", "b"], two),
+        (["a", None], "not_features"),
+        ([{"a": 1, "b": 2}], "not_features"),
+        ([["a", 1], ["b", 2]], "not_features"),
+        (["a", ["b", "b"]], "not_features"),
         ({}, None),
         ({"a": 0}, None),
         ([], "0" * 16),

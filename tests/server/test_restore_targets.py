@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from es_simhash import InvalidInputError, NoIndexError
 from es_simhash.index.mapping import build_mapping
 from tests.server.archives import delete, map_index, raw_source, source_of, write_archive
 from tests.server.support import read_all, send_lines, texts
@@ -32,6 +33,21 @@ def test_an_index_that_is_gone_is_not_made_again(server, made, index, simhash, t
     assert server.request("GET", f"/{lost}", missing_ok=True) is None
     records = list(simhash.restore(path, index=made))
     assert [(each.id, each.action, each.index) for each in records] == [("a", "restored", made), ("b", "exists", made)]
+
+
+def test_a_pattern_without_an_index_is_refused(server, made, index, simhash, tmp_path):
+    """Also one that matches only a closed index; of several indices none is chosen."""
+    path = write_archive(tmp_path / "removed.jsonl.gz", [(made, "a", None, source_of("one two three"), "c")])
+    shut = f"{index}-shut"
+    for name in (shut, f"{index}-two"):
+        server.request("PUT", f"/{name}", {"mappings": build_mapping(text_field="body")})
+    server.request("POST", f"/{shut}/_close", None)
+    for pattern in (f"{index}-none*", f"{shut}*"):
+        for dry_run in (True, False):
+            with pytest.raises(NoIndexError, match="no index matches .*, or only closed ones: check the name"):
+                list(simhash.restore(path, index=pattern, dry_run=dry_run))
+    with pytest.raises(InvalidInputError, match="name one of"):
+        list(simhash.restore(path, index=f"{index}*"))
 
 
 def test_an_alias_of_that_name_is_not_written_through(server, made, index, simhash, tmp_path):

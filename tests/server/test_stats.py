@@ -214,12 +214,12 @@ def test_the_command(run, filled):
 def test_a_pattern_without_an_index(run, index, tmp_path):
     """One sentence that is about the pattern, and the kind of error for programs."""
     pytest.importorskip("vl_convert")
-    for command in (["stats"], ["report", "--out", tmp_path / "r.html"], ["pairs"]):
+    for command in (["stats"], ["report", "--out", tmp_path / "r.html"], ["pairs"], ["check"], ["remove", "--yes"]):
         result = run(*command, f"{index}-none*", "--json")
         assert result.exit_code == 1
         assert json.loads(result.stderr)["error"] == {
             "kind": "NoIndexError",
-            "message": f"no index matches '{index}-none*': check the name",
+            "message": f"no index matches '{index}-none*', or only closed ones: check the name",
         }
 
 

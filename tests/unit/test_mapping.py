@@ -19,7 +19,7 @@ from es_simhash import (
     schemes,
 )
 from es_simhash.index.faults import Fault, FaultKind, find_faults, find_group_faults, find_hidden_groups, mapping_error
-from es_simhash.index.mapping import check_own_mapping
+from es_simhash.index.mapping import FIELD_TYPES, check_own_mapping
 from es_simhash.index.marker import markers_in_use
 from es_simhash.index.meta import META_KEY, build_settings, check_text_fields, merge_meta, read_settings
 
@@ -196,6 +196,9 @@ def test_templates_carry_the_mapping():
     assert markers_in_use(derived, prefix="h") == []
     settings = build_settings(text_field="body", max_distance=5)
     assert read_settings(derived, prefix="h") == replace(settings, value_type="number")
+    derived = build_mapping(**options, derived_source=True, passages=True)
+    assert derived["properties"]["h"]["properties"]["passages"] == {"type": "keyword"}
+    assert FIELD_TYPES["passages"] == {"type": "keyword", "doc_values": False}
     template = build_index_template(["news-*"], component="c", priority=7)
     assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
     for wrong, error in (("news-*", TypeError), ([], InvalidInputError)):

@@ -31,7 +31,8 @@ from es_simhash.flows.transfer.bulk import Bulk
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.shards import check_shards
-from es_simhash.index.faults import find_source_faults, refuse_hidden_groups, refuse_updates
+from es_simhash.flows.transfer.write_targets import read_source_modes
+from es_simhash.index.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
 from es_simhash.index.grouping.decide import Decider, OnDuplicate
 from es_simhash.index.grouping.item import Item
 from es_simhash.index.grouping.read_content import ContentReader, make_reader
@@ -89,10 +90,10 @@ def _make_grouper(
     sizes: IngestSizes,
 ) -> Flow[_Grouper]:
     """Return what groups the documents of *source*, which then reads what they are compared by."""
-    mappings = target.resolved.mappings
+    mappings = yield from read_source_modes(index, target.resolved.mappings)
     refuse_hidden_groups(mappings, prefix=context.prefix)
     if policy not in ("tag", "skip"):
-        refuse_updates(mappings)  # what is replaced is updated
+        refuse_partial_sources(mappings)  # what is replaced is updated
     if options.contained is not None:
         yield from check_containers(context, index, target, is_tagging=policy == "tag")
     request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")

@@ -23,8 +23,8 @@ from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.hashing import to_hex
-from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import Fields, group_fields
 from es_simhash.index.grouping.regrouping import target_of
 from es_simhash.index.grouping.resources import Resources
@@ -188,7 +188,7 @@ def reconcile(
     if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
         return Reconciled(0, 0, 0, 0)
     if not dry_run:
-        refuse_updates(resolved.mappings)
+        yield from refuse_updates(index, resolved.mappings)
     grouping = yield from settle_grouping(
         context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
     )

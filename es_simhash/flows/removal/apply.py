@@ -46,7 +46,7 @@ from es_simhash.flows.removal.regroup import regroup_without
 from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
 from es_simhash.flows.removal.tags import untag_removed
 from es_simhash.flows.transfer.refresh import now, refresh
-from es_simhash.index.faults import refuse_updates
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import FilePath
@@ -88,7 +88,7 @@ def apply_removal(
     if standing:
         answer = yield Call("get_mapping", {"index": standing})
         mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
-        refuse_updates(mappings)
+        yield from refuse_updates(standing, mappings)
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
         if standing:
             yield from _check_guards(plan, writer, standing, sizes)

@@ -23,7 +23,7 @@ from es_simhash.flows.removal.deduped import AGAIN, Deduped
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.primaries import reads_primaries
-from es_simhash.index.faults import refuse_updates
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.removal.files import FilePath
 from es_simhash.removal.plan_file import Plan, read_plan
@@ -67,7 +67,7 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
     """
     resolved = yield from resolve_index(context, index)
     if not dry_run:
-        refuse_updates(resolved.mappings)
+        yield from refuse_updates(index, resolved.mappings)
     grouping = yield from settle_grouping(context, resolved, request, record=not dry_run, may_differ=dry_run)
     failures: Sequence[Failure] = ()
     if not dry_run:

@@ -28,7 +28,7 @@ from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
-from es_simhash.index.faults import refuse_updates
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.index.grouping.read_content import MappedField
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key, document_key
@@ -136,7 +136,7 @@ def plan_removal(
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
     grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
-    refuse_updates(resolved.mappings)  # nor could what is deleted be written again
+    yield from refuse_updates(index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     comparer = _comparer(context, resolved, options, grouping)
     if options.protect is not None:

@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.removal.restored import RestoredKind
-from es_simhash.flows.resolve import judge_mappings
+from es_simhash.flows.resolve import judge_mappings, no_index
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.transfer.write_targets import last_generation, write_index
 from es_simhash.index.meta import IndexSettings
@@ -83,6 +83,7 @@ def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
             Whether the caller names it: then it may be an alias or a data stream.
 
     Raises:
+        NoIndexError: If the caller names a pattern that matches no index.
         InvalidInputError: If the caller names an alias without a write index.
         MappingError: If the fields of the index cannot be used.
     """
@@ -92,6 +93,8 @@ def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
         if status_of(error) != 404 or is_named:
             raise
         return Target(name, fault="index_missing")
+    if not answer:
+        raise no_index(name)
     if name not in answer:
         if not is_named:
             return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
@@ -126,7 +129,10 @@ def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow
         else write_index((yield from ask(Call("get_alias", {"name": name}))), name)
     )
     if index not in mappings:
-        raise InvalidInputError(f"alias {name!r} has no write index: name one of {', '.join(sorted(mappings))}")
+        found = ", ".join(sorted(mappings))
+        raise InvalidInputError(
+            f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
+        )
     return (yield from _judge(context, index, index, mappings[index]))
 
 

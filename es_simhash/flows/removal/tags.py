@@ -27,7 +27,7 @@ from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewri
 from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
-from es_simhash.index.faults import refuse_updates
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.index.fields import CONTAINED_IN, Fields
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.operations import Outcome
@@ -54,7 +54,7 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
     """
     resolved = yield from resolve_index(context, index)
     if not dry_run:
-        refuse_updates(resolved.mappings)
+        yield from refuse_updates(index, resolved.mappings)
         refuse_untaggable(resolved, prefix=context.prefix)
     tagged: set[Key] = set()
     with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:

@@ -14,15 +14,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.flows.context import Context, Resolved
+from es_simhash.flows.context import Context, Index, Resolved
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.resolve import agree
 from es_simhash.flows.transfer.put_fields import put_fields
-from es_simhash.index.faults import Fault, find_faults, mapping_error, refuse_other_use
-from es_simhash.index.mapping import mapping_update
+from es_simhash.flows.transfer.retry import ask
+from es_simhash.index.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
+from es_simhash.index.mapping import mapping_update, with_source_mode
 from es_simhash.index.meta import IndexSettings, read_settings, unfilled
 
-__all__ = ["last_generation", "next_index", "prepare_targets", "write_index"]
+__all__ = [
+    "last_generation",
+    "next_index",
+    "prepare_targets",
+    "read_source_modes",
+    "refuse_updates",
+    "write_index",
+]
 
 logger = logging.getLogger("es_simhash")
 
@@ -70,6 +78,31 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
         return resolved
     context.forget()
     return replace(resolved, mappings=mappings, each=dict(sorted(each.items())))
+
+
+def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[dict[str, Mapping[str, Any]]]:
+    """
+    Return *mappings* of the indices behind *index*, which name the mode of ``_source`` that a setting may give them.
+
+    Costs one request. A user who may not read settings gets them as they are.
+    """
+    if not mappings:
+        return {}
+    try:
+        answer = yield from ask(Call("get_settings", {"index": index, "name": "index.mapping.source.mode"}))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        answer = {}
+    settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
+    return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
+
+
+def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[None]:
+    """
+    Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too; costs one request.
+    """
+    refuse_partial_sources((yield from read_source_modes(index, mappings)))
 
 
 def _check_next(context: Context, index: str, settings: IndexSettings) -> Flow[None]:

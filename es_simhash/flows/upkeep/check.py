@@ -15,6 +15,7 @@ from es_simhash.flows.context import Context, Index
 from es_simhash.flows.protocol import Flow, error_text, status_of
 from es_simhash.flows.transfer.answers import sentences
 from es_simhash.flows.transfer.count import count_documents
+from es_simhash.flows.transfer.write_targets import read_source_modes
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.index.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.index.fields import Fields
@@ -74,7 +75,7 @@ def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
     """
     Return, for each of the indices, whether lookups work there, and if not, why not. Reads only.
     """
-    mappings = yield from read_mappings(index)
+    mappings = yield from read_source_modes(index, (yield from read_mappings(index)))
     checks = []
     for name, mapping in mappings.items():
         checks.append((yield from _check(context, name, mapping)))

@@ -12,14 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.arguments import check_name, check_object
-from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.errors import MappingError
 from es_simhash.flows.context import Context, Index, check_index
 from es_simhash.flows.protocol import Call, Flow, error_text, status_of
+from es_simhash.flows.resolve import no_index
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.index.faults import find_source_faults, refuse_other_use
-from es_simhash.index.mapping import build_mapping, check_own_mapping, has_synthetic_source, mapping_of, mapping_update
+from es_simhash.index.mapping import (
+    build_mapping,
+    check_own_mapping,
+    has_synthetic_source,
+    mapping_of,
+    mapping_update,
+    with_source_mode,
+)
 from es_simhash.index.marker import is_marked
 from es_simhash.index.meta import META_KEY, IndexSettings, PassageState, build_settings, merge_meta, read_settings
 
@@ -55,7 +63,7 @@ def create_index(
         check_object("settings", index_settings)
     if has_synthetic_source(theirs, index_settings or {}):
         settings = replace(settings, value_type="number")
-    for fault in find_source_faults(theirs):
+    for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
         logger.warning("index %r: %s: backfill, reconcile, dedupe and remove will refuse it", index, fault)
     ours = mapping_of(settings, prefix=context.prefix)
     properties = dict(theirs.get("properties") or {})
@@ -193,9 +201,9 @@ def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
     Return the mapping of each concrete index behind *index*, sorted by name; costs one request.
 
     Raises:
-        InvalidInputError: If a pattern matches no index.
+        NoIndexError: If a pattern matches no index.
     """
     answer = yield Call("get_mapping", {"index": check_index(index)})
     if not answer:
-        raise InvalidInputError(f"no index matches {shorten(index)}: check the name")
+        raise no_index(index)
     return {name: answer[name].get("mappings") or {} for name in sorted(answer)}

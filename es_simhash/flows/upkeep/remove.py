@@ -15,8 +15,8 @@ from es_simhash.flows.transfer.bulk import send_bulk
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.flows.upkeep.manage import change_mapping, read_mappings
-from es_simhash.index.faults import refuse_updates
 from es_simhash.index.fields import CONTAINED_IN, GROUPED, OWNED
 from es_simhash.index.grouping.regrouping import take_out
 from es_simhash.index.marker import retired_markers
@@ -64,7 +64,7 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
         IncompleteSearchError: If not every document could be looked at; ``_meta`` is then left as it is.
     """
     mappings = yield from read_mappings(index)
-    refuse_updates(mappings)
+    yield from refuse_updates(index, mappings)
     names = list(mappings)
     prefix = context.prefix
     clearing = _Clearing(prefix, groups_only=groups_only)

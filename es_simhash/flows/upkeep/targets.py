@@ -19,9 +19,10 @@ from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.put_fields import put_fields
 from es_simhash.flows.transfer.retry import Patience, ask
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.flows.upkeep.manage import read_mappings
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
-from es_simhash.index.faults import refuse_other_use, refuse_updates
+from es_simhash.index.faults import refuse_other_use
 from es_simhash.index.mapping import has_synthetic_source, mapping_update, may_hold
 from es_simhash.index.meta import IndexSettings, read_settings, text_fields_of, unfilled
 
@@ -98,7 +99,7 @@ def find_targets(
         InvalidInputError: If *text_field* differs from what an index records, or no index can hold such a field.
     """
     resolved = yield from resolve_index(context, index)
-    refuse_updates(resolved.mappings)
+    yield from refuse_updates(index, resolved.mappings)
     if resolved.assumed is not None:
         raise MappingError(
             f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
