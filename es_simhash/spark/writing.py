@@ -25,7 +25,7 @@ from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.hashing import Scheme, from_hex
-from es_simhash.index.fields import fingerprint_fields, group_fields
+from es_simhash.index.fields import fingerprint_fields, group_fields, whole_update
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
 from es_simhash.index.measures.verification import Verification
@@ -192,6 +192,10 @@ class _Writer(DataSourceArrowWriter):
         def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             version, fields = wanted[key]
             own = (found.get("_source") or {}).get(self.context.prefix) or {}
+            if self.has_fingerprints:
+                is_new = own.get("fingerprint") != fields.get("fingerprint")
+                # Of the same text the terms of passages stay; only the mark of a pipeline is wrong then.
+                fields = whole_update(fields) if is_new else {"error": None, **fields}
             given = {name: value for name, value in fields.items() if own.get(name) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
