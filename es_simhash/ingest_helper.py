@@ -88,8 +88,9 @@ def with_fingerprints(
     Put it around what already goes into a bulk helper: ``helpers.bulk(client, with_fingerprints(actions,
     text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
     an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
-    that clears the text clears the fields, one that does not touch it leaves them alone. Reads up to *batch* actions or
-    a million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
+    that clears the text clears the fields, one that does not touch it leaves them alone. The server merges objects,
+    so such an update has a null for each field of ours that another text may have left. Reads up to *batch* actions
+    or a million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
 
     Args:
         actions:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.documents import carries, read_text, with_fields
-from es_simhash.index.fields import CONTAINED_IN
+from es_simhash.index.fields import whole_update
 
 __all__ = ["ActionRules", "IdFrom", "OnPartial", "Prepared", "Problem", "new_id", "prepare_action", "with_id"]
 
@@ -194,10 +194,7 @@ def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> _Part:
 
     def place(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if fields and fields[0]:
-            own = fields[0][rules.prefix]
-            # The text that stood in another one is replaced.
-            untagged = {CONTAINED_IN: None} if "passages" in own else {}
-            return with_fields(doc, {rules.prefix: own | untagged}, prefix=rules.prefix)
+            return with_fields(doc, {rules.prefix: whole_update(fields[0][rules.prefix])}, prefix=rules.prefix)
         # A null takes the place of the whole object in the stored document.
         return {**with_fields(doc, {}, prefix=rules.prefix), rules.prefix: None}
 

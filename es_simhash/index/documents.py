@@ -11,7 +11,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
-from es_simhash.index.fields import DEFAULT_PREFIX, fingerprint_fields, without_fingerprint
+from es_simhash.index.fields import DEFAULT_PREFIX, fingerprint_fields, made_wrong, without_fingerprint
 
 __all__ = ["carries", "document_fields", "read_text", "read_values", "text_or_none", "with_fields"]
 
@@ -135,7 +135,8 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
 
 def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
     """
-    Return a copy of *document* with *fields* instead of the fields of an earlier fingerprint.
+    Return a copy of *document* with *fields* instead of those of an earlier fingerprint, and instead of what these make
+    wrong.
 
     Raises:
         InvalidInputError: If *document* holds something of its own under *prefix*.
@@ -145,7 +146,8 @@ def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefi
         raise InvalidInputError(
             f"field {prefix!r} already holds {shorten(held)}: choose another prefix for the fingerprint fields"
         )
-    copy = without_fingerprint(document, prefix=prefix)
-    if fields:
-        copy[prefix] = {**(copy.get(prefix) or {}), **fields[prefix]}
+    own = fields.get(prefix) or {}
+    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(own))
+    if own:
+        copy[prefix] = {**(copy.get(prefix) or {}), **own}
     return copy

@@ -7,7 +7,7 @@ Plain names and plain dicts. Nothing here reads a text, builds a query or knows 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,12 @@ __all__ = [
     "GROUPED",
     "OWNED",
     "Fields",
+    "clearing",
     "fingerprint_fields",
     "group_fields",
+    "made_wrong",
     "to_signed",
+    "whole_update",
     "without_fingerprint",
 ]
 
@@ -119,6 +122,9 @@ CONTAINED_IN = "contained_in"
 OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error", CONTAINED_IN)
 """Names, without the prefix, of what another text makes wrong; the group fields are not among them."""
 
+GROUPED = ("group", "duplicate_of", "distance", "at")
+"""Names, below the prefix, of what grouping writes."""
+
 
 def fingerprint_fields(
     fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True, passages: Sequence[str] = ()
@@ -170,10 +176,6 @@ def to_signed(fingerprint: int) -> int:
     return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
 
 
-GROUPED = ("group", "duplicate_of", "distance", "at")
-"""Names, below the prefix, of what grouping writes."""
-
-
 def group_fields(
     group: str, *, canonical: str | None = None, distance: int | None = None, at: str | None = None
 ) -> dict[str, Any]:
@@ -193,18 +195,49 @@ def group_fields(
     return {"group": group, "duplicate_of": canonical, "distance": None if canonical is None else distance, "at": at}
 
 
-def without_fingerprint(document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+def made_wrong(own: Mapping[str, Any]) -> tuple[str, ...]:
     """
-    Return a copy of *document* without the fields of an earlier fingerprint, nested or dotted.
+    Return the names of the fields that the new fields *own* make wrong; without a fingerprint a document has no group.
+    """
+    return OWNED if own.get("fingerprint") is not None else (*OWNED, *GROUPED)
+
+
+def whole_update(own: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return *own* as a partial update has to state it: the server merges objects, so what *own* makes wrong is a null.
+    """
+    return dict.fromkeys(made_wrong(own)) | dict(own)
+
+
+def clearing(source: Mapping[str, Any], names: Iterable[str], *, prefix: str) -> dict[str, Any]:
+    """
+    Return the partial document that takes the fields *names* out of *source*, nested and dotted; empty if it has none.
+
+    An update cannot take a key out; a null in its place is indexed as nothing. If nothing else is in our object, the
+    null takes the place of the object.
+    """
+    held = source.get(prefix)
+    ours = {key for key, value in held.items() if value is not None} if isinstance(held, Mapping) else set()
+    names = list(names)
+    nested = {name: None for name in names if name in ours}
+    dotted: dict[str, Any] = {key: None for name in names if source.get(key := f"{prefix}.{name}") is not None}
+    return dotted | ({prefix: nested if ours - nested.keys() else None} if nested else {})
+
+
+def without_fingerprint(
+    document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX, names: Collection[str] = OWNED
+) -> dict[str, Any]:
+    """
+    Return a copy of *document* without *names*, the fields of an earlier fingerprint, nested or dotted.
 
     Other keys below the prefix stay; an object that becomes empty goes. A prefix that holds something else
     than an object is left as it is.
     """
-    dotted = {f"{prefix}.{name}" for name in OWNED}
+    dotted = {f"{prefix}.{name}" for name in names}
     copy = {key: value for key, value in document.items() if key not in dotted}
     held = copy.get(prefix)
     if isinstance(held, Mapping):
-        rest = {key: value for key, value in held.items() if key not in OWNED}
+        rest = {key: value for key, value in held.items() if key not in names}
         if rest:
             copy[prefix] = rest
         else:

@@ -24,9 +24,9 @@ from es_simhash.flows.protocol import Flow
 from es_simhash.flows.resolve import agree, resolve_index
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
 from es_simhash.flows.transfer.refresh import now
+from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.hashing import Scheme, from_hex
-from es_simhash.index.faults import refuse_updates
-from es_simhash.index.fields import fingerprint_fields, group_fields
+from es_simhash.index.fields import fingerprint_fields, group_fields, whole_update
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
 from es_simhash.index.measures.verification import Verification
@@ -116,7 +116,7 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
 def _settle(context: Context, index: str, request: GroupingRequest | None) -> Flow[tuple[Resolved, Grouping | None]]:
     resolved = yield from resolve_index(context, index)
     agree(resolved, context)
-    refuse_updates(resolved.mappings)
+    yield from refuse_updates(index, resolved.mappings)
     if request is None:
         return resolved, None
     return resolved, (yield from settle_grouping(context, resolved, request))
@@ -193,6 +193,10 @@ class _Writer(DataSourceArrowWriter):
         def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             version, fields = wanted[key]
             own = (found.get("_source") or {}).get(self.context.prefix) or {}
+            if self.has_fingerprints:
+                is_new = own.get("fingerprint") != fields.get("fingerprint")
+                # Of the same text the terms of passages stay; only the mark of a pipeline is wrong then.
+                fields = whole_update(fields) if is_new else {"error": None, **fields}
             given = {name: value for name, value in fields.items() if own.get(name) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped

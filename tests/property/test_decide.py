@@ -150,3 +150,25 @@ def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
         moments[id_] = decision.at
         assert decision.at >= max(10, latest)  # later than any that was replaced, also where it did not replace that
         latest = decision.at
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip", "replace", lambda new, old: "skip"])
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_canonical_that_is_written_again_does_not_duplicate_its_own_group(policy, is_shown):
+    """Whether searches show its members or they are in flight; a near document of another group still counts."""
+    decider = Decider(Grouping("connected", 3), policy)
+    members = [ExistingDocument(id_, 0, "a", position=None if is_shown else n) for n, id_ in enumerate("ab")]
+    other = ExistingDocument("c", 7, "c", position=None if is_shown else 2)
+    for each in () if is_shown else (*members, other):
+        decider.in_flight.add(each)
+    assert decider.decide(Draft(3, "a", 8), members if is_shown else ()).verdict == "write"
+    decision = decider.decide(Draft(4, "a", 0), [*members, other] if is_shown else ())
+    assert (decision.leader.id, decision.verdict) == ("c", "skip" if callable(policy) else policy)
+
+
+def test_a_member_that_is_written_again_is_near_its_copies():
+    """They are looked up as one, and it does not stand for them itself."""
+    decider = Decider(Grouping("connected", 3), "tag")
+    for n, id_ in enumerate("bc"):
+        decider.in_flight.add(ExistingDocument(id_, 0, "a", position=n))
+    assert decider.decide(Draft(2, "b", 7), []).group == "a"

@@ -146,6 +146,25 @@ def test_chains(server, index, simhash):
         assert [report.distance for report in reports] == [0, 3, 6 if rule == "connected" else 0]
 
 
+@pytest.mark.parametrize("options", [{}, {"lookups": "memory"}, {"verify": 0.5}, {"per": "site"}])
+def test_a_canonical_is_written_again(server, index, simhash, options):
+    """Its own group is no reason to skip it: with what searches show, and with what this ingest wrote."""
+    mappings = {"properties": {"site": {"type": "keyword"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    text, *corrected = [f"{texts(1)[0]} {word}" for word in ("a", "b", "c", "d")]
+    grouping = {"rule": "connected", "max_distance": 16, **options}
+    first = [{"_id": id_, "body": text, "site": "s"} for id_ in "az"]
+    assert [each.action for each in simhash.ingest(index, first, **grouping)] == ["written", "tagged"]
+    again = [{"_id": "a", "body": each, "site": "s"} for each in corrected]
+    for part in (again[:1], [again[1], first[1], again[2]]):
+        server.request("POST", f"/{index}/_refresh")
+        reports = list(simhash.ingest(index, part, on_duplicate="skip", **grouping))
+        assert [each.action for each in reports] == ["written" if each.id == "a" else "skipped" for each in reports]
+    source = read_all(server, index)["a"]
+    assert (source["body"], source["simhash"]["group"]) == (corrected[2], "a")
+    assert "duplicate_of" not in source["simhash"]
+
+
 def test_another_rule_is_refused(index, simhash):
     """The first grouping is recorded, with the distance and the order, and holds for all that follow."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=5)

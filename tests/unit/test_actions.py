@@ -7,9 +7,11 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, Problem, document_fields, with_fingerprints
+from es_simhash.index.fields import GROUPED, OWNED
 
 TEXT = "The council approved the new bridge over the river on Tuesday."
 FUNCTION = "int twice(int n) { return 2 * n } ctx._source.n = twice(2)"
+NOTHING_ELSE = {"passages": None, "error": None, "contained_in": None}
 OTHER = "Shares fell sharply after the company cut its forecast for the year."
 
 
@@ -74,9 +76,9 @@ def test_a_text_without_features_gets_no_fields(text):
 
 
 def test_a_fingerprint_of_an_earlier_text_is_taken_out():
-    """Documents read from an index and written again do not keep a fingerprint of a text that is gone."""
+    """Nor its group: documents read from an index and written again keep nothing of a text that is gone."""
     old = {"body": "", "simhash": {**fields(TEXT), "group": "g"}, "simhash.block0": "abcd"}
-    assert helped(old) == [{"body": "", "simhash": {"group": "g"}}]
+    assert helped(old) == [{"body": ""}]
 
 
 @pytest.mark.parametrize("value", [42, 1.5, True, {"en": TEXT}, ["a", 7]])
@@ -137,9 +139,20 @@ class TestUpdates:
     """Partial updates change, clear or leave the fields, as they change, clear or leave the text."""
 
     def test_new_text_new_fingerprint(self):
-        """The doc carries the object."""
+        """The doc carries the object, with a null for what another text may have left there."""
         [action] = helped({"_op_type": "update", "_id": "1", "doc": {"body": TEXT}})
-        assert action["doc"] == {"body": TEXT, "simhash": fields(TEXT)}
+        assert action["doc"] == {"body": TEXT, "simhash": {**fields(TEXT), **NOTHING_ELSE}}
+
+    def test_a_text_with_passages_and_no_fingerprint(self):
+        """The server merges objects: what is not stated stays, so everything is."""
+        [action] = helped(
+            {"_op_type": "update", "_id": "1", "doc": {"body": "the of and to in the of and"}},
+            scheme="keywords",
+            passages=True,
+        )
+        own = action["doc"]["simhash"]
+        assert set(own) == set(OWNED) | set(GROUPED)
+        assert [name for name in own if own[name] is not None] == ["passages"]
 
     @pytest.mark.parametrize("text", [None, "", "?!"])
     def test_text_cleared_fields_cleared(self, text):
@@ -165,7 +178,7 @@ class TestUpdates:
     def test_an_upsert_is_a_whole_document(self):
         """It gets a fingerprint of its own, beside that of the doc."""
         [action] = helped({"_op_type": "update", "_source": {"doc": {"body": TEXT}, "upsert": {"body": OTHER}}})
-        assert action["_source"]["doc"]["simhash"] == fields(TEXT)
+        assert action["_source"]["doc"]["simhash"] == {**fields(TEXT), **NOTHING_ELSE}
         assert action["_source"]["upsert"]["simhash"] == fields(OTHER)
 
     @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Which operations are read is decided in ``follow``, what a document needs in ``u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.upkeep.judge import Judge, Judgement
 
-__all__ = ["Changes", "Repaired"]
+__all__ = ["Changes"]
 
 # What a text needs while it is here: the answer, its fields, and what is computed from it.
 BYTES_PER_CHARACTER = 16
@@ -48,22 +48,6 @@ class Page:
     hits: Hits
     last: int
     replaced: int
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """
-    What became of a page.
-
-    Attributes:
-        ids:
-            The documents whose groups may have changed.
-        has_lost:
-            Whether a canonical may have been deleted, or may have lost its fingerprint.
-    """
-
-    ids: Sequence[str]
-    has_lost: bool
 
 
 class Changes:
@@ -132,7 +116,7 @@ class Changes:
         fitting = self._characters // max(1, longest)
         self._size = max(1, min(self._batch, 2 * self._size, fitting))
 
-    def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[Repaired]:
+    def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[None]:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
 
@@ -163,8 +147,6 @@ class Changes:
             raise RefusedForNowError(refused.to_failure())  # what was written is read again, and so is grouped
         if len(place.own) < MOST_OWN:
             place.own |= own
-        lost = any(each.is_empty for each in wrong)
-        return Repaired([each.place.id for each in judged if not each.is_empty], lost)
 
 
 def _judge(judge: Judge, hits: Hits, at: str) -> list[Judgement]:

@@ -204,14 +204,15 @@ class _Follower:
         page = yield from self._changes.read(place, judge, first, last)
         yield from self._lease.renew_if_due()
         before = self._tally.written
-        repaired = yield from self._changes.repair(place, judge, page.hits)
+        yield from self._changes.repair(place, judge, page.hits)
+        ids = [hit["_id"] for hit in page.hits]
         if is_change:
             self._tally.read += len(page.hits)
-            self._regroup.add(repaired.ids, may_lack=repaired.has_lost or page.replaced > 0)
+            self._regroup.add(ids, may_lack=page.replaced > 0)
         else:
             self._tally.verified += len(page.hits)
             if self._tally.written > before:
-                self._regroup.add(repaired.ids, may_lack=repaired.has_lost)
+                self._regroup.add(ids, may_lack=False)
         yield from self._subject.record_text_fields()
         return page.last
 

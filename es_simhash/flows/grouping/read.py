@@ -18,11 +18,12 @@ from es_simhash.flows.transfer.answers import check_whole, find_gaps
 from es_simhash.flows.transfer.pages import Hits, read_each, read_pages
 from es_simhash.index.fields import Fields
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.keys import Key, document_key
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.table import Table
 
-__all__ = ["lost_canonicals", "read_all", "read_touched"]
+__all__ = ["grouped_without_fingerprint", "lost_canonicals", "read_all", "read_touched"]
 
 PAGE = 5_000
 ASKED = 200
@@ -67,8 +68,8 @@ def read_touched(
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
     yield from _read(index, query, seeds)
-    # If the text of a canonical was changed, its members may belong elsewhere now.
-    for ids in _parts(sorted(seeds.ids), BUCKETS):
+    # If the text of a canonical was changed, or emptied, its members may belong elsewhere now.
+    for ids in _parts(sorted(seeds.matching), BUCKETS):
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
     lost = (yield from lost_canonicals(index, fields)) if may_lack else []
     for ids in _parts(lost, BUCKETS):
@@ -79,15 +80,17 @@ def read_touched(
 
 
 class _Seeds:
-    """Ids and fingerprints of documents to start from."""
+    """Ids and fingerprints of documents to start from, and the ids of those without a fingerprint too."""
 
     def __init__(self, fields: Fields) -> None:
+        self.matching: set[str] = set()
         self.ids: set[str] = set()
         self.fingerprints: set[str] = set()
         self.name = fields.fingerprint
 
     def add(self, hits: Hits) -> None:
         for hit in hits:
+            self.matching.add(hit["_id"])
             if values := hit.get("fields", {}).get(self.name):
                 self.ids.add(hit["_id"])
                 self.fingerprints.add(values[0])
@@ -121,6 +124,19 @@ def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) ->
             known |= fresh
             waiting += sorted(fresh)
     return ids
+
+
+def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]:
+    """Return the documents that are tagged as duplicates, and have no fingerprint."""
+    found: list[Key] = []
+
+    def note(hits: Hits) -> None:
+        found.extend(map(document_key, hits))
+
+    tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
+    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [{"exists": {"field": fields.fingerprint}}]}
+    check_whole((yield from read_each(index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE)))
+    return found
 
 
 def lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:

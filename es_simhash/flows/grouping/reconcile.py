@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
-from es_simhash.flows.grouping.read import read_all, read_touched
+from es_simhash.flows.grouping.read import grouped_without_fingerprint, read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.flows.grouping.texts import read_texts
 from es_simhash.flows.protocol import Compute, Flow, Progress, Tell, noting
@@ -25,12 +25,13 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import now, refresh
 from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.hashing import to_hex
-from es_simhash.index.fields import Fields, group_fields
+from es_simhash.index.documents import read_values
+from es_simhash.index.fields import GROUPED, Fields, clearing, group_fields
 from es_simhash.index.grouping.regrouping import target_of
 from es_simhash.index.grouping.resources import Resources
 from es_simhash.index.grouping.rule import Grouping, GroupingRequest
 from es_simhash.index.keys import Key
-from es_simhash.index.operations import Failure
+from es_simhash.index.operations import Failure, Outcome
 
 if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Groups, Texts
@@ -179,7 +180,8 @@ def reconcile(
     With *if_grouped*, nothing is done where no index records a grouping.
 
     Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
-    for 200 of them; then a multi-get and a bulk for every 500 documents to change.
+    for 200 of them, and, without *ids*, one search for tagged documents without a fingerprint; then a multi-get and a
+    bulk for every 500 documents to change.
     """
     query = _changed(Fields(context.prefix), since, ids)
     if regroup and query is not None:
@@ -210,14 +212,17 @@ def reconcile(
             )
             wrong = yield Compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
+            # Those with the ids were changed by a flow that takes these fields out by itself.
+            bare = (yield from grouped_without_fingerprint(index, Fields(context.prefix))) if ids is None else []
             if dry_run:
-                changed = len(wrong)
+                changed = len(wrong) + len(bare)
             else:
                 yield from writer.write(wrong, check)
+                yield from writer.clear(bare, check)
                 changed = rewritten()
                 failures = writer.failures
             duplicates = len(groups.duplicates)
-            is_settled = not failures and not writer.moved and not (dry_run and wrong)
+            is_settled = not failures and not writer.moved and not (dry_run and changed)
             report = Reconciled(
                 len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
             )
@@ -283,6 +288,24 @@ class _Writer:
 
         outcomes = yield from rewrite(list(wanted), change, source=[self._prefix], check=check)
         self.moved += len(moved)
+        self._count(outcomes)
+
+    def clear(self, places: Sequence[Key], check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Take the group fields out of the documents at *places* that have no fingerprint."""
+
+        def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            source = found.get("_source", {})
+            if read_values(source, Fields(self._prefix).fingerprint) not in ([], [None]):
+                return None
+            given = clearing(source, GROUPED, prefix=self._prefix)
+            return ("update", {"doc": given}) if given else None
+
+        for begin in range(0, len(places), self._batch):
+            part = places[begin : begin + self._batch]
+            wanted = [self._prefix, f"{self._prefix}.*"]
+            self._count((yield from rewrite(part, change, source=wanted, check=check)))
+
+    def _count(self, outcomes: Sequence[Outcome | None]) -> None:
         for outcome in outcomes:
             if outcome is None:
                 continue

@@ -62,7 +62,7 @@ def relink(
     def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         own = found.get("_source", {}).get(prefix) or {}
         successor = _follow(successors, own.get("group") or place.id)
-        if successor is None or successor.fingerprint is None or "fingerprint" not in own:
+        if successor is None or successor.fingerprint is None or not own.get("fingerprint"):
             return None
         distance = hamming_distance(from_hex(own["fingerprint"]), successor.fingerprint)
         if place.id == successor.id or (grouping.rule == "star" and distance > grouping.max_distance):

@@ -15,7 +15,7 @@ from es_simhash.flows.transfer.conditional_write import versioned_header
 from es_simhash.flows.upkeep.targets import Target
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
 from es_simhash.index.documents import read_text
-from es_simhash.index.fields import CONTAINED_IN, OWNED, fingerprint_fields
+from es_simhash.index.fields import CONTAINED_IN, OWNED, clearing, fingerprint_fields, made_wrong
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.mapping import NEEDED_FIELDS
 from es_simhash.index.operations import Failure, Operation
@@ -187,14 +187,21 @@ def change_of(
     """
     held = source.get(prefix)
     ours = held if isinstance(held, Mapping) else {}
-    # An update cannot take a key out; a null in its place is indexed as nothing.
-    dotted: dict[str, Any] = {key: None for name in OWNED if source.get(key := f"{prefix}.{name}") is not None}
-    is_ours = ours.get("fingerprint") is not None or f"{prefix}.fingerprint" in dotted
+
+    def has(name: str) -> bool:
+        return ours.get(name) is not None or source.get(f"{prefix}.{name}") is not None
+
+    is_ours = has("fingerprint")
+    # A document that never had a fingerprint may have a group of its own, as ingest gives it, but is no duplicate.
+    is_ungrouped = not (is_ours or has("duplicate_of") or has("distance"))
+    gone = [name for name in (OWNED if is_ungrouped else made_wrong(wanted)) if name not in wanted]
     if not wanted:
         # Only what is there is taken out: a null that is new would be one more key in the user's document.
-        nested = {prefix: None} if any(name in ours for name in ("fingerprint", "error")) else {}
-        return (nested | dotted) or None, is_ours
-    unwanted = {name: None for name in OWNED if name not in wanted and ours.get(name) is not None}
+        return clearing(source, gone, prefix=prefix) or None, is_ours
+    dotted: dict[str, Any] = {
+        key: None for name in (*gone, *wanted) if source.get(key := f"{prefix}.{name}") is not None
+    }
+    unwanted = {name: None for name in gone if ours.get(name) is not None}
     is_tagged = CONTAINED_IN in unwanted
     unwanted.pop(CONTAINED_IN, None)
     new = {name for name, value in wanted.items() if ours.get(name) != value} | unwanted.keys()
@@ -202,9 +209,9 @@ def change_of(
         unwanted[CONTAINED_IN] = None  # the text that stood in another one was changed
     if not new and not dotted:
         return None, False
-    # Groups do not depend on passages.
-    is_other = bool(new - {"passages"})
-    is_grouped = is_other and (ours.get("group") or source.get(f"{prefix}.group"))
+    # Groups depend neither on passages nor on the mark of a pipeline.
+    is_other = bool(new - {"passages", "error"})
+    is_grouped = is_other and "fingerprint" in wanted and has("group")
     changed = {prefix: {**wanted, **unwanted, **({"at": at} if is_grouped else {})}} if new else {}
     return changed | dotted, is_ours and is_other
 

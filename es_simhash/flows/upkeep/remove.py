@@ -17,7 +17,7 @@ from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.flows.upkeep.manage import change_mapping, read_mappings
-from es_simhash.index.fields import CONTAINED_IN, GROUPED, OWNED
+from es_simhash.index.fields import CONTAINED_IN, GROUPED, OWNED, clearing
 from es_simhash.index.grouping.regrouping import take_out
 from es_simhash.index.marker import retired_markers
 from es_simhash.index.meta import IndexSettings, merge_meta, read_settings
@@ -143,17 +143,13 @@ def _clear(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, An
 
 def _ungroup(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
     """Return the update that removes the group fields, and the tag of containment, from the document of *hit*."""
-    dotted = [f"{prefix}.{name}" for name in TAGS]
     if not script:
-        found = hit.get("_source") or {}
-        held = found.get(prefix)
-        own = {name: None for name in TAGS if isinstance(held, Mapping) and name in held}
-        return {"doc": {key: None for key in dotted if key in found} | ({prefix: own} if own else {})}
+        return {"doc": clearing(hit.get("_source") or {}, TAGS, prefix=prefix)}
     source = (
         "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
         "if (own instanceof Map) { for (name in params.names) { own.remove(name) } }"
     )
-    return _script(source, dotted=dotted, prefix=prefix, names=list(TAGS))
+    return _script(source, dotted=[f"{prefix}.{name}" for name in TAGS], prefix=prefix, names=list(TAGS))
 
 
 def _script(source: str, **params: Any) -> dict[str, Any]:

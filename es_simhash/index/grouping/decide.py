@@ -290,15 +290,14 @@ class Decider:
             return
         # A document in flight is newer than what a search shows of it.
         for each in found:
-            if each.fingerprint is None or each.id == draft.id:
+            # A document does not duplicate its own group, whose members may be near it under "connected".
+            if each.fingerprint is None or draft.id in (each.id, each.group):
                 continue
             if self.in_flight.hides(each.id):
                 hiders.update(self.in_flight.hiders(each.id))
             else:
                 yield hamming_distance(draft.fingerprint, each.fingerprint), each
-        for distance, each in self.in_flight.find(draft.fingerprint, hiders=hiders):
-            if each.id != draft.id:
-                yield distance, each
+        yield from self.in_flight.find(draft.fingerprint, hiders=hiders, apart_from=draft.id)
 
     def _verdict(self, draft: Draft, neighbour: _Neighbour) -> Verdict:
         verdict: Verdict

@@ -236,7 +236,9 @@ class InFlight:
         known = self._by_fingerprint
         return fingerprint is not None and any(each in known for each in self._near_to(fingerprint))
 
-    def find(self, fingerprint: int, *, hiders: set[int] | None = None) -> Iterator[tuple[int, ExistingDocument]]:
+    def find(
+        self, fingerprint: int, *, hiders: set[int] | None = None, apart_from: str | None = None
+    ) -> Iterator[tuple[int, ExistingDocument]]:
         """
         Yield (distance in bits, document) of the documents near *fingerprint*, one of all copies in a group.
 
@@ -245,11 +247,16 @@ class InFlight:
                 What to look for; see :meth:`foresee`.
             hiders:
                 Gets the positions of documents that hide others within max_distance.
+            apart_from:
+                An id; neither this document nor the members of its group are found.
         """
         known = self._by_fingerprint
         found = [copies for near in self._near_to(fingerprint) for copies in known.get(near, ())]
         for copies in sorted(found, key=lambda each: each.place):
-            standing = next((each for each in copies.entries if self._is_standing(each)), None)
+            if copies.entries[0].document.group == apart_from:
+                continue
+            others = (each for each in copies.entries if each.document.id != apart_from)
+            standing = next((each for each in others if self._is_standing(each)), None)
             if standing is not None:
                 yield hamming_distance(fingerprint, standing.document.fingerprint or 0), standing.document
             elif hiders is not None:

@@ -123,7 +123,7 @@ def has_fingerprint(operation: Operation, prefix: str) -> bool:
     """
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     own = body.get(prefix) if isinstance(body, Mapping) else None
-    return isinstance(own, Mapping) and "fingerprint" in own
+    return isinstance(own, Mapping) and own.get("fingerprint") is not None
 
 
 def with_draft(item: Item, prefix: str, *, with_source: bool, reader: ContentReader | None = None) -> Item:
