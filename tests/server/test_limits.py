@@ -41,7 +41,7 @@ def near(found):
 
 def shared(found):
     assert found.complete
-    return sorted([each.id, each.containment] for each in found)
+    return sorted([each.id, each.contained] for each in found)
 
 
 LOOKUPS = {
@@ -51,7 +51,9 @@ LOOKUPS = {
     "without": lambda one, index: near(
         one.find_near_dups(index, TEXTS[-1], exclude_ids=[f"{n:05d}" for n in range(0, 12_000, 2)])
     ),
-    "filtered": lambda one, index: near(one.find_near_dups(index, TEXTS[-1], filter={"terms": {"n": [*range(100, 200)]}})),
+    "filtered": lambda one, index: near(
+        one.find_near_dups(index, TEXTS[-1], filter={"terms": {"n": [*range(100, 200)]}})
+    ),
     "document": lambda one, index: near(one.find_near_dups_of(index, "00219", max_distance=8)),
     "document, verified": lambda one, index: near(one.find_near_dups_of(index, "00219", verify=0.5)),
     "many": lambda one, index: [*map(near, one.find_near_dups_many(index, TEXTS, max_distance=7, lookups="server"))],
@@ -90,7 +92,7 @@ def test_writing(pair, server, simhash, tmp_path):
         steps["size"] = simhash.size(index).documents
         plan, archive = tmp_path / f"{index}.plan.gz", tmp_path / f"{index}.gz"
         planned = simhash.plan_removal(index, plan, verify=0.5, max_share=1.0)
-        steps["planned"] = planned.removed
+        steps["planned"] = planned.count
         steps["removed"] = sorted([each.id, each.action] for each in simhash.apply_removal(plan, archive=archive))
         steps["restored"] = sorted([each.id, each.action] for each in simhash.restore(archive))
         put(server, index, [{"_id": f"new{n}", "body": TEXTS[-1]} for n in range(60)])
