@@ -20,6 +20,7 @@ from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.source import LARGEST_BATCH
 from es_simhash.flows.grouping.written import Written
 from es_simhash.flows.transfer.copies import find_copies
+from es_simhash.flows.transfer.limits import ServerLimits, within_limits
 
 __all__ = ["WrittenBefore"]
 
@@ -69,7 +70,7 @@ class WrittenBefore:
         flow = find_copies(Context(), self._index, [each["_id"] for each in actions])
         client = self._connection.client
         copies: dict[str, list[Mapping[str, Any]]] = {}
-        for hit in run(flow, client, find_dialect(client, self._connection.product)):
+        for hit in run(within_limits(flow, ServerLimits()), client, find_dialect(client, self._connection.product)):
             if hit["_index"] != self._current:
                 copies.setdefault(hit["_id"], []).append(hit)
         return [self._report(each, copies.get(each["_id"], ())) for each in actions]

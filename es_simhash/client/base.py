@@ -29,6 +29,7 @@ from es_simhash.client.notebook import shown_by_default
 from es_simhash.errors import WrongTypeError
 from es_simhash.flows.context import Context
 from es_simhash.flows.protocol import Flow, OnProgress
+from es_simhash.flows.transfer.limits import ServerLimits, within_limits
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.meta import IndexSettings, build_settings
@@ -66,6 +67,7 @@ class BaseClient:
         if scheme is not None:
             get_scheme(scheme)  # refuses an unknown one now
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
+        self._limits = ServerLimits()
 
     def __repr__(self) -> str:
         context = self._context
@@ -100,11 +102,11 @@ class SyncBase(BaseClient):
 
     def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
         """Run *flow* and return its result."""
-        return run(flow, self._client, self._dialect, _listener(progress))
+        return run(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
 
     def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> Generator[Any, None, None]:
         """Run *flow* as its items are read."""
-        return stream(flow, self._client, self._dialect, _listener(progress))
+        return stream(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
 
     def _feed(
         self, documents: Iterable[Any], make: Callable[[Any], Flow[None]], progress: OnProgress | None = None
@@ -126,11 +128,13 @@ class AsyncBase(BaseClient):
 
     async def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
         """Run *flow* and return its result."""
-        return await run_async(flow, self._client, self._dialect, _listener(progress))
+        return await run_async(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
 
     def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
         """Run *flow* as its items are read."""
-        return stream_async(flow, self._client, self._dialect, _listener(progress), result=[])
+        return stream_async(
+            within_limits(flow, self._limits), self._client, self._dialect, _listener(progress), result=[]
+        )
 
     async def _feed(
         self,

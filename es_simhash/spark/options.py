@@ -23,6 +23,7 @@ from es_simhash.connection import (
 )
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.protocol import Flow
+from es_simhash.flows.transfer.limits import ServerLimits, within_limits
 from es_simhash.hashing import Scheme
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 
@@ -81,7 +82,7 @@ class Connection:
     def run(self, flow: Flow[Any]) -> Any:
         """Carry *flow* out with a client of its own, and return its result."""
         with self.open() as (client, dialect):
-            return run(flow, client, dialect)
+            return run(within_limits(flow, ServerLimits()), client, dialect)
 
 
 def read_connection(options: Mapping[str, str]) -> Connection:

@@ -16,6 +16,7 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.protocol import Flow
 from es_simhash.flows.removal.deduped import RemovalPlan
 from es_simhash.flows.removal.indices import count_shares, read_uuids
+from es_simhash.flows.transfer.limits import ServerLimits, within_limits
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields
 from es_simhash.index.grouping.rule import Grouping, Rule
@@ -101,7 +102,7 @@ def dedupe(
     names = sorted(row["index"] for row in documents.select("index").distinct().collect())
 
     def ask(flow: Flow[Any]) -> Any:
-        return run(flow, client, dialect)
+        return run(within_limits(flow, ServerLimits()), client, dialect)
 
     uuids = ask(read_uuids(names))
     if missing := sorted(set(names) - set(uuids)):

@@ -6,6 +6,7 @@ import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
 from es_simhash.flows.context import Context
+from es_simhash.flows.lookup.find import find
 from es_simhash.flows.lookup.find_many import find_many
 from es_simhash.flows.lookup.options import Options, Sizes
 from es_simhash.flows.resident import reading, request
@@ -199,7 +200,12 @@ def test_a_point_in_time_is_kept_while_nothing_near_is_found():
     assert all(each.items == () for each in run.result)
 
 
-def test_a_point_in_time_that_has_ended_is_opened_again():
+# Elasticsearch says the second of a point in time of an index that was made anew.
+ENDED = [(404, "search_context_missing"), (503, "no_shard_available_action_exception")]
+
+
+@pytest.mark.parametrize("ended", ENDED)
+def test_a_point_in_time_that_has_ended_is_opened_again(ended):
     """A caller of the stream may take longer between two batches than the server keeps it; answers are the same."""
     quiet = look(filled(), MEMORY)
     asked = [
@@ -208,10 +214,39 @@ def test_a_point_in_time_that_has_ended_is_opened_again():
     assert len(asked) > 2
     for number in asked:
         store = filled()
-        run = look(store, MEMORY, trouble={"fail_at": number, "failure": ServerError(404, "search_context_missing")})
+        run = look(store, MEMORY, trouble={"fail_at": number, "failure": ServerError(*ended)})
         assert found_in(run) == found_in(quiet)
         assert run.apis.count("open_point_in_time") == 2
         assert not store.open
+
+
+@pytest.mark.parametrize("ended", ENDED)
+def test_a_point_in_time_that_ends_while_it_is_read(ended):
+    quiet = look(filled(), MEMORY)
+    read = [n for n, call in enumerate(quiet.calls) if call.api == "search" and "pit" in call.arguments["body"]]
+    for number in read[:3]:
+        store = filled()
+        run = look(store, MEMORY, trouble={"fail_at": number, "failure": ServerError(*ended)})
+        assert found_in(run) == found_in(quiet)
+        assert not store.open
+
+
+@pytest.mark.parametrize("ended", ENDED)
+def test_pages_are_read_again_where_their_point_in_time_has_ended(ended):
+    """Of one lookup that asks the server: nothing of the first reading is in the answer."""
+
+    def run(store, **trouble):
+        options = Options(max_distance=64, sizes=Sizes(first_page=10, next_page=10, largest_page=10))
+        return carry_out(find(Context(), "i", None, STORED[0], options), store, **trouble)
+
+    quiet = run(filled())
+    pages = [n for n, call in enumerate(quiet.calls) if call.api == "search" and "pit" in call.arguments["body"]]
+    assert len(pages) > 2
+    store = filled()
+    again = run(store, fail_at=pages[2], failure=ServerError(*ended))
+    assert again.result.items == quiet.result.items
+    assert again.result.candidates == len(STORED)
+    assert not store.open
 
 
 def test_an_index_that_changes_its_scheme_is_read_again():

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash import LeaseError
 from es_simhash.flows.follow.lease import Lease, LeaseLostError
-from es_simhash.flows.follow.outage import RefusedForNowError
+from es_simhash.flows.follow.outage import RefusedForNowError, find_outage
 from tests.flows.by_hand import ServerError, drive
 
 
@@ -82,6 +82,31 @@ def test_a_damaged_document_ends_like_ours(server, lease, monkeypatch, seconds):
     for clock[0] in (100.0, 129.0, 131.0):
         taken.append(drive(lease.take(), server)[0])
     assert (taken, lease.position) == ([False, False, True], {})
+
+
+@pytest.mark.parametrize("type_", ["no_shard_available_action_exception", "illegal_index_shard_state_exception"])
+def test_a_shard_without_a_copy_is_waited_for(server, lease, type_):
+    """The state index may have been made a moment ago, by another follower; the lease is not known to be ours then."""
+
+    def away(call):
+        error = {"type": type_, "reason": "No shard available for [get ...]"}
+        return {"docs": [{"error": error}]} if call.api == "mget" else server(call)
+
+    with pytest.raises(RefusedForNowError) as refused:
+        drive(lease.take(), away)
+    assert find_outage(refused.value, has_begun=False) == "shards"
+    assert drive(lease.take(), server)[0]
+    server.trouble = [409]
+    with pytest.raises(RefusedForNowError):
+        drive(lease.renew(), away)
+    assert not lease.is_held
+    assert drive(lease.take(), server)[0]
+
+
+def test_who_may_not_read_the_lease_is_told(lease):
+    error = {"type": "security_exception", "reason": "action is unauthorized"}
+    with pytest.raises(LeaseError, match="unauthorized"):
+        drive(lease.take(), lambda _: {"docs": [{"error": error}]})
 
 
 def test_an_index_without_source_holds_no_lease(lease):

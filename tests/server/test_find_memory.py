@@ -16,6 +16,7 @@ from es_simhash import (
     fingerprint_fields,
     make_plan,
 )
+from es_simhash.flows.lookup.options import Sizes
 from es_simhash.flows.resident import reading, request
 from es_simhash.index.plan_cost import IndexStats
 from tests.server.conftest import make_client
@@ -88,6 +89,27 @@ def test_more_documents_than_a_page(server, index, simhash):
     fill(server, index, [7] * 250 + STORED)
     found = assert_equal(simhash, index, {"fingerprints": [7, *STORED[:20]]}, max_distance=3)
     assert len(found[0][0]) == 250
+
+
+def test_an_index_that_is_made_anew(server, index, sync_simhash):
+    """Between two batches: the point in time is of the former index, and the same documents are found in the new one."""
+    asked = [each ^ 1 for each in STORED] * 12
+    size = Sizes().batch_in_memory
+
+    def make():
+        server.remove(index)
+        sync_simhash.create_index(index, settings=ONE_SHARD)
+        fill(server, index, STORED)
+
+    make()
+    found = sync_simhash.stream_near_dups_many(index, fingerprints=asked, max_distance=3, lookups="memory")
+    first = [next(found) for _ in range(size)]
+    make()
+    every = [*first, *found]
+    assert len(every) == len(asked) > size
+    assert all(
+        [(n.distance, n.id) for n in each] == truth(STORED, one, 3) for each, one in zip(every, asked, strict=True)
+    )
 
 
 def test_what_a_writer_changes_meanwhile(server, index):

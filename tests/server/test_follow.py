@@ -1,11 +1,15 @@
 """Following an index, on real servers: what arrives in any way gets its fingerprint and its group."""
 
 import asyncio
+import contextlib
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
+from tests.server.conftest import make_client
 from tests.server.support import (
     ONE_SHARD,
     assert_all_right,
@@ -196,6 +200,26 @@ def test_one_follower_at_a_time(server, index, state, sync_simhash):
     second.close()
     assert next(each for each in first if each.state == "waiting").has_lease
     first.close()
+
+
+def test_two_that_start_together(server, index, state, sync_simhash):
+    """Both make the index of leases; its shard is not there at once. One gets the lease, the other waits."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+
+    def begin(number):
+        with contextlib.closing(make_client(server)) as client:
+            options = {"state_index": f"{state}-{number // 4}", "interval": 0.05}
+            reports = SimHashClient(client).follow(index, **options)
+            found = next(each for each in reports if each.state in ("waiting", "standby"))
+            together.wait(60)
+            reports.close()
+            return found.state
+
+    together = threading.Barrier(4)
+    for number in range(3):
+        with ThreadPoolExecutor(4) as pool:
+            states = list(pool.map(begin, range(4 * number, 4 * number + 4)))
+        assert sorted(states) == ["standby"] * 3 + ["waiting"]
 
 
 def test_outages_are_waited_for(server, index, state, sync_client, impatient):

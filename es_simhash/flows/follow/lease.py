@@ -18,15 +18,15 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import LeaseError
 from es_simhash.flows.context import Index, index_key
-from es_simhash.flows.follow.outage import RefusedForNowError, is_refused_for_now
+from es_simhash.flows.follow.outage import LASTING, RefusedForNowError, is_refused_for_now
 from es_simhash.flows.follow.report import FollowReport
 from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Together, error_text, status_of
 from es_simhash.flows.transfer.bulk import Bulk, send_bulk
-from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, NO_INDEX
+from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, NO_INDEX, UNREADABLE
 from es_simhash.flows.transfer.refresh import now
 from es_simhash.flows.transfer.retry import ask
 from es_simhash.index.actions import new_id
-from es_simhash.index.operations import Operation, Refusal
+from es_simhash.index.operations import Failure, Operation, Refusal
 
 __all__ = ["Lease", "LeaseLostError"]
 
@@ -101,6 +101,7 @@ class Lease:
 
         Raises:
             LeaseError: If the document cannot be read or written.
+            RefusedForNowError: If that is so only now.
         """
         before = yield Compute(time.monotonic)
         found = yield from self._read()
@@ -175,9 +176,12 @@ class Lease:
         answer = yield from ask(Call("mget", {"body": {"docs": [{"_index": self._state_index, "_id": self._id}]}}))
         [found] = answer["docs"]
         if "error" in found:
-            refusal = Refusal.read(0, found["error"])
-            if refusal.type != NO_INDEX:
+            refusal = Refusal.read(UNREADABLE, found["error"])
+            if refusal.type in LASTING:
                 raise LeaseError(f"the lease in index {self._state_index!r} cannot be read: {refusal}", kind="refused")
+            if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
+                failure = Failure("unreadable", self._state_index, self._id, str(refusal), refusal.status)
+                raise RefusedForNowError(failure)
             yield from self._create_index()
         return found if found.get("found") else None
 
@@ -236,9 +240,10 @@ class Lease:
 
     def _adopt(self) -> Flow[None]:
         """Find out whether the refused write was carried out before, by an attempt whose answer was lost."""
+        was_held, self.is_held = self.is_held, False  # until it is known
         found = yield from self._read()
         held = {} if found is None else self._source(found)
         if found is None or held.get("owner") != self._owner:
-            self.is_held, self.holder = False, str(held.get("host"))
+            self.holder = str(held.get("host"))
             raise LeaseLostError
-        self._version = found["_seq_no"], found["_primary_term"]
+        self._version, self.is_held = (found["_seq_no"], found["_primary_term"]), was_held

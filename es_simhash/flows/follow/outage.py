@@ -12,7 +12,7 @@ from es_simhash.flows.transfer.positions import PositionsError
 from es_simhash.flows.transfer.retry import is_passing
 from es_simhash.index.operations import Failure, Outcome
 
-__all__ = ["Outage", "RefusedForNowError", "find_outage", "is_refused_for_now", "refuses_whole_index"]
+__all__ = ["LASTING", "Outage", "RefusedForNowError", "find_outage", "is_refused_for_now", "refuses_whole_index"]
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
 
@@ -20,6 +20,9 @@ _CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
 _UNREACHABLE = {"ConnectionError", "ConnectionTimeout"}
 # They are connection errors too, but nothing changes by itself.
 _LASTING = {"TlsError", "SSLError"}
+LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
+"""What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
+
 _BLOCK = "cluster_block_exception"
 _NO_INDEX = 404
 _INTERNAL = 500
@@ -28,11 +31,11 @@ _FORBIDDEN = 403
 
 class RefusedForNowError(Exception):
     """
-    The server refuses a write now, and not for what is written.
+    The server refuses a write or a read now, and not for what is written or read.
 
     Attributes:
         failure:
-            What became of the write.
+            What became of it.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -70,6 +73,8 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
             Whether the index could be followed before: only then one that is missing may come again.
     """
     if isinstance(error, RefusedForNowError):
+        if error.failure.kind == "unreadable":
+            return "shards"
         return "busy" if is_passing(error.failure.status) else "blocked"
     if isinstance(error, NoIndexError):
         return "missing" if has_begun else None

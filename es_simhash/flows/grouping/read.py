@@ -160,11 +160,12 @@ def lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
                 "must_not": [{"exists": {"field": fields.duplicate_of}}],
             }
         }
-        # Several indices may hold one id: ask for more than are named.
-        found_now = yield Call(
-            "search", {"index": index, "body": {"size": 5 * BUCKETS, "query": query, "_source": False}}
-        )
-        there = {hit["_id"] for hit in found_now["hits"]["hits"]}
+        there: set[str] = set()
+
+        def note(hits: Hits, there: set[str] = there) -> None:
+            there.update(hit["_id"] for hit in hits)
+
+        check_whole((yield from read_each(index, {"query": query, "_source": False}, note, page=PAGE)))
         lost += [each for each in named if each not in there]
         after = found.get("after_key")
         if after is None:

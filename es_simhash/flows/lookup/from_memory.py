@@ -79,7 +79,7 @@ class MemoryLookups:
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
 
-    def _load(self, subject: Subject) -> Flow[None]:
+    def _load(self, subject: Subject, *, is_last: bool = False) -> Flow[None]:
         options = subject.options
         snapshot = Snapshot(
             subject.context,
@@ -95,7 +95,10 @@ class MemoryLookups:
             yield from snapshot.close()
             if not isinstance(error, ResidentError):
                 raise
-            self._give_up(subject, error)
+            if error.kind == "expired" and not is_last:
+                yield from self._load(subject, is_last=True)  # an index was made anew while it was read
+            else:
+                self._give_up(subject, error)
         else:
             logger.info("lookups in %s: %d fingerprints are in memory", subject.index, len(snapshot))
             self._snapshot, self._nothing = snapshot, _nothing_for(subject)
@@ -123,7 +126,8 @@ class MemoryLookups:
             except ResidentError as error:
                 yield from self.close()
                 if error.kind == "expired" and not is_last:
-                    yield from self._load(subject)  # a caller may take long between two batches
+                    # A caller may take long between two batches, or an index was made anew.
+                    yield from self._load(subject)
                 else:
                     self._give_up(subject, error)
         return {}

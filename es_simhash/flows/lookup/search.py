@@ -14,7 +14,7 @@ from es_simhash.flows.lookup.collect import Collector
 from es_simhash.flows.lookup.question import Question, Subject
 from es_simhash.flows.lookup.skim import skim_passes
 from es_simhash.flows.protocol import Call, Emit, Flow, status_of
-from es_simhash.flows.transfer.answers import Gap, find_gaps
+from es_simhash.flows.transfer.answers import Gap, find_gaps, is_view_ended
 from es_simhash.flows.transfer.pages import Hits, read_pages, without_requests
 from es_simhash.index.rescore import NearDups
 
@@ -63,15 +63,20 @@ def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]
 
 def _read_all(question: Question) -> Flow[NearDups]:
     subject = question.subject
+    is_again = False
     while True:
         collector, started = Collector(question), subject.context.clock()
         try:
             gaps = yield from _read_candidates(question, collector)
         except Exception as error:
-            if not question.adapt(error):
+            if not is_again and is_view_ended(error):
+                is_again = True  # an index was made anew while it was read
+            elif not question.adapt(error):
                 raise
         else:
-            if not (gaps and question.adapt(gaps)):
+            if gaps and not is_again and is_view_ended(gaps):
+                is_again = True
+            elif not (gaps and question.adapt(gaps)):
                 yield from _confirm_since(started, subject)
                 return collector.result(gaps)
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.flows.confirmation import confirm
 from es_simhash.flows.context import Context, Index
-from es_simhash.flows.protocol import Flow, status_of
+from es_simhash.flows.protocol import Flow
 from es_simhash.flows.resident import reading
-from es_simhash.flows.resident.fault import ResidentError, ResidentFault, as_fault
+from es_simhash.flows.resident.fault import ResidentError, as_fault
 from es_simhash.flows.resident.reading import (
     BYTES,
     Page,
@@ -27,9 +28,10 @@ from es_simhash.flows.resident.reading import (
     read_fingerprints,
     read_ranges,
 )
-from es_simhash.flows.transfer.answers import find_gaps, is_window_refused
+from es_simhash.flows.transfer.answers import find_gaps, is_view_ended, is_window_refused
 from es_simhash.flows.transfer.pages import KEEP_ALIVE_SECONDS, Hits, close_view, open_view
 from es_simhash.flows.transfer.retry import SHARD_ATTEMPTS, Patience, is_passing, retry
+from es_simhash.flows.transfer.shards import check_shards
 from es_simhash.flows.transfer.view import View
 from es_simhash.hashing import to_hex
 from es_simhash.index.fields import Fields
@@ -42,8 +44,6 @@ FINGERPRINTS = 1 << 64
 FILLED = 0.9
 # A point in time that was not searched for so much of its life is searched for nothing.
 UNUSED = 0.25
-# The status of a search in a point in time that has ended.
-GONE = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def spans(documents: int) -> list[Span]:
 def _is_settled(answer: Mapping[str, Any]) -> bool:
     """Return whether the same search would have no better answer in a moment."""
     gaps = find_gaps(answer)
-    return not gaps or is_window_refused(gaps)
+    return not gaps or is_window_refused(gaps) or is_view_ended(gaps)
 
 
 class Snapshot:
@@ -135,6 +135,11 @@ class Snapshot:
         started = self._context.clock()
         try:
             self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+            if self._view is None:  # where a shard is missing, Elasticsearch opens none
+                yield from check_shards(self._index)
+                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+        except IncompleteSearchError as error:
+            raise ResidentError("answer", error.reasons[0]) from error
         except Exception as error:
             raise as_fault(error, "answer" if is_passing(error) else "view") from error
         if self._view is None:
@@ -179,6 +184,8 @@ class Snapshot:
         return pages
 
     def _page(self, view: View, asked: Span, answer: Any) -> Page[Span]:
+        if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
+            raise ResidentError("expired")
         if isinstance(answer, Exception) and not is_passing(answer):
             raise as_fault(answer, "search")
         found = None if isinstance(answer, Exception) else read_aggregations(answer, "search")
@@ -216,7 +223,12 @@ class Snapshot:
         """Return the whole answer to *body*; ``None`` if the server gives no page of that size."""
 
         def send() -> Flow[Any]:
-            answer = yield view.call(body)
+            try:
+                answer = yield view.call(body)
+            except Exception as error:
+                if is_view_ended(error):
+                    raise ResidentError("expired") from error
+                raise
             view.note(answer)
             return answer
 
@@ -226,14 +238,15 @@ class Snapshot:
         except Exception as error:
             if is_window_refused(error) and body["size"] > 1:
                 return None
-            kind: ResidentFault = "expired" if status_of(error) == GONE else "search"
-            raise as_fault(error, "answer" if is_passing(error) else kind) from error
+            if isinstance(error, ResidentError):
+                raise
+            raise as_fault(error, "answer" if is_passing(error) else "search") from error
         self._used = self._context.clock()
         gaps = find_gaps(answer)
         if is_window_refused(gaps) and body["size"] > 1:
             return None
         if gaps:
-            raise ResidentError("answer", str(gaps[0]))
+            raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))
         return answer
 
     def close(self) -> Flow[None]:

@@ -21,6 +21,7 @@ __all__ = [
     "is_shard_missing",
     "is_slice_refused",
     "is_source_refused",
+    "is_view_ended",
     "is_window_refused",
     "refusal_text",
     "sentences",
@@ -36,6 +37,8 @@ _NO_SOURCE = "unable to fetch fields from _source"
 _REFUSED = (400, 503)
 # Of a point in time; of a search, Elasticsearch by the first failure, and OpenSearch by naming no failure at all.
 _NO_COPY = "no_shard_available_action_exception"
+_NO_CONTEXT = "search_context_missing_exception"
+_GONE = 404
 _MISSING_SHARDS = ("missing shards", _NO_COPY, "'failed_shards': []")
 # OpenSearch: an index without any mapping does not know the field by which documents are shared out to slices.
 _NO_SLICE = "field _id not found"
@@ -169,6 +172,18 @@ def is_shard_missing(refusal: BaseException) -> bool:
     Return whether the server refused a request because a shard has no active copy.
     """
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
+
+
+def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
+    """
+    Return whether a point in time, or a part of it, is not there any more: it is too old, or an index was made anew.
+
+    Elasticsearch looks for the shards of the former index then, and says of them what it says of a missing shard.
+    """
+    if isinstance(refusal, BaseException) and status_of(refusal) == _GONE:
+        return True
+    text = refusal_text(refusal)
+    return any(words in text for words in (_NO_CONTEXT, _NO_COPY))
 
 
 def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:

@@ -33,6 +33,7 @@ __all__ = [
     "read_each",
     "read_pages",
     "read_part",
+    "read_scroll",
     "read_slices",
     "without_requests",
 ]
@@ -49,6 +50,7 @@ _Take = Callable[[Hits, Sequence[Call]], Flow[list[Any] | None]]
 KEEP_ALIVE_SECONDS = 600
 # What servers allow by default.
 LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
+_UNORDERED = {"sort": ["_doc"]}
 # Where the caller is slow on purpose, a page is read about so often.
 PACED_SECONDS = 60
 
@@ -126,7 +128,7 @@ def read_pages(
                 return list(view.gaps)
         finally:
             yield from close_view(view)
-    return (yield from _read_scroll(index, body, handle, page, options))
+    return (yield from read_scroll(index, body, handle, page, options))
 
 
 def without_requests(function: Callable[[Hits], object]) -> Handle:
@@ -199,7 +201,7 @@ def read_slices(
         yield from handle(hits, [])
         return False
 
-    return (yield from _read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
+    return (yield from read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
 
 
 def read_part(
@@ -225,7 +227,7 @@ def read_part(
     """
     if view is None:
         sliced = {**body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else body
-        return (yield from _read_scroll(index, sliced, handle, page, {}))
+        return (yield from read_scroll(index, sliced, handle, page, {}))
     view.attempts = ATTEMPTS
     cursor = Cursor(body, page, part=part)
     if not (yield from _read_view(view, [cursor], _one_by_one(handle))):
@@ -334,7 +336,7 @@ def _settle(view: View, cursor: Cursor, answer: Any) -> Flow[Hits | None]:
         [answer] = yield from _send([cursor.call(view)])
 
 
-def _read_scroll(
+def read_scroll(
     index: Index,
     body: Mapping[str, Any],
     handle: Handle,
@@ -342,11 +344,13 @@ def _read_scroll(
     options: Mapping[str, Any],
     *,
     keep_alive: int = KEEP_ALIVE_SECONDS,
+    order: Mapping[str, Any] = _UNORDERED,
 ) -> Flow[list[Gap]]:
+    """As :func:`read_pages`, by a scroll; in the *order* of *body* where that is empty."""
     lives = f"{keep_alive}s"
     while True:
         # A scroll always counts its hits: both products refuse one that must not count them.
-        request = {**body, "size": page, "sort": ["_doc"], "track_total_hits": True}
+        request = {**body, "size": page, **order, "track_total_hits": True}
         try:
             answer = yield Call("search", {"index": index, "body": request, "scroll": lives, **options}, opens=True)
         except Exception as error:
