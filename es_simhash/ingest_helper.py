@@ -102,7 +102,8 @@ def with_fingerprints(
 
     Args:
         actions:
-            Bulk actions, from an iterable or an async iterable; they are never changed.
+            Bulk actions, from an iterable or an async iterable; they are never changed. What is given as JSON text goes
+            on as that text, under ``_source``, with the fields put in; no number in it is rewritten.
         text_field:
             Field, or fields in order, that the text comes from; a path such as ``article.body`` is fine.
         scheme:

@@ -178,8 +178,9 @@ def _body_of(action: Mapping[str, Any]) -> Any:
     source = action.get("_source", action)
     if isinstance(source, JsonText):
         return read_json(source)
-    is_inside = isinstance(action, JsonObject) and source is not action and isinstance(source, Mapping)
-    return action.part("_source") if is_inside else source
+    if isinstance(action, JsonObject) and isinstance(source, Mapping) and source is not action:
+        return action.part("_source")
+    return source
 
 
 def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[str, ...], tuple[str, ...]]:
