@@ -17,11 +17,20 @@ from es_simhash.arguments import check_choice, check_count, check_function, chec
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
-from es_simhash.index.actions import ActionRules, IdFrom, OnPartial, Prepared, Problem, prepare_action, with_id
+from es_simhash.index.actions import (
+    ActionRules,
+    IdFrom,
+    OnPartial,
+    Prepared,
+    Problem,
+    for_helpers,
+    prepare_action,
+    with_id,
+)
 from es_simhash.index.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
 from es_simhash.index.meta import check_text_fields
 
-__all__ = ["PAUSE", "check_iterable", "with_fingerprints"]
+__all__ = ["PAUSE", "check_iterable", "fingerprint_actions", "with_fingerprints"]
 
 logger = logging.getLogger("es_simhash")
 
@@ -94,7 +103,8 @@ def with_fingerprints(
 
     Args:
         actions:
-            Bulk actions, from an iterable or an async iterable; they are never changed.
+            Bulk actions, from an iterable or an async iterable; they are never changed. What is given as JSON text goes
+            on as that text, under ``_source``, with the fields put in; no number in it is rewritten.
         text_field:
             Field, or fields in order, that the text comes from; a path such as ``article.body`` is fine.
         scheme:
@@ -140,13 +150,46 @@ def with_fingerprints(
         >>> action["_id"], action["simhash"]["fingerprint"] == to_hex(fingerprint("the quick brown fox"))
         ('1', True)
     """
-    check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+    check_choice("id_from", id_from, ("random", None))
+    return fingerprint_actions(
+        actions,
+        text_field=text_field,
+        scheme=scheme,
+        prefix=prefix,
+        value=value,
+        passages=passages,
+        on_partial=on_partial,
+        on_problem=on_problem,
+        workers=workers,
+        ahead=ahead,
+        batch=batch,
+        hand_on=for_helpers if id_from is None else lambda action: with_id(for_helpers(action)),
+    )
+
+
+def fingerprint_actions(
+    actions: Iterable[Any] | AsyncIterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme,
+    prefix: str,
+    value: bool,
+    passages: bool,
+    on_partial: OnPartial,
+    on_problem: Callable[[Problem], object] | None,
+    workers: int | None,
+    ahead: bool,
+    batch: int,
+    hand_on: Callable[[Any], Any] | None = None,
+) -> Iterator[Any] | AsyncIterator[Any]:
+    """Do the work of :func:`with_fingerprints`; *hand_on* makes of each finished action what is yielded."""
+    check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=None)
     check_count("batch", batch)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
     pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
-    batcher = _Batcher(rules, pool, value=bool(value), on_problem=on_problem, id_from=id_from, most=batch)
+    batcher = _Batcher(rules, pool, value=bool(value), on_problem=on_problem, hand_on=hand_on, most=batch)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
@@ -168,14 +211,14 @@ class _Batcher:
         *,
         value: bool,
         on_problem: Callable[[Problem], object] | None,
-        id_from: IdFrom,
+        hand_on: Callable[[Any], Any] | None,
         most: int,
     ) -> None:
         self._rules = rules
         self._pool = pool
         self._value = value
         self._on_problem = on_problem
-        self._has_ids = id_from is not None
+        self._hand_on = hand_on
         self._most = most
         self._position = 0
         self._batch: list[tuple[int, Prepared]] = []
@@ -272,7 +315,7 @@ class _Batcher:
             ]
         )
         finished = [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
-        return list(map(with_id, finished)) if self._has_ids else finished
+        return finished if self._hand_on is None else list(map(self._hand_on, finished))
 
     def _compute_one(self, position: int, prepared: Prepared, text: str) -> TextHashes:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from es_simhash.cli.records import Record
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.index.json_text import JsonObject, keep_text
 
 __all__ = ["LONGEST_ID_BYTES", "to_action"]
 
@@ -39,11 +40,11 @@ def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
         given = document.get("_id")
         if (routing := document.get("_routing")) is not None:
             action["routing"] = str(routing)
-        document = document["_source"]
+        document = document.part("_source") if isinstance(document, JsonObject) else document["_source"]
     elif "_id" in document:
         # No server accepts a field of that name inside a document.
         given = document["_id"]
-        document = {key: value for key, value in document.items() if key != "_id"}
+        document = keep_text(document, {key: value for key, value in document.items() if key != "_id"})
     if id_field is not None:
         given = _read_field(document, id_field) if id_field != "_id" else given
         if given is None:

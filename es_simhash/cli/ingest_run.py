@@ -152,6 +152,8 @@ class IngestRun:
         self._count_settled()
         record, _ = self._actions.waiting.popleft()
         self._actions.answered += 1
+        if self._saved is not None and each.updated and self._saved.made(each.id):
+            each = replace(each, updated=False)  # this line, sent again after a kill
         self._tally.add(record, each)
         tracker.advance(1, completed=self._reader.position)
         self._unsaved += 1

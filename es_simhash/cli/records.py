@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal, NoReturn
+from typing import IO, Any, Literal
 
-from es_simhash.cli.texts import STDIN
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.cli.texts import STDIN, find_wide_encoding
+from es_simhash.errors import shorten
+from es_simhash.index.json_text import read_json
 
 __all__ = ["Format", "Reader", "Record"]
 
@@ -48,7 +49,8 @@ class Record:
         line:
             Number of its last line, from 1.
         value:
-            The JSON value of the line, or the row of a CSV file as a dict. ``None`` if it cannot be read.
+            The JSON value of the line (an object remembers its text), or the row of a CSV file as a dict. ``None`` if
+            it cannot be read.
         reason:
             Why it cannot be read, else ``None``.
         number:
@@ -167,6 +169,10 @@ class _Lines:
         while data := self._content.readline(LONGEST_LINE + 1):
             self.number += 1
             if self.number == 1:
+                if wide := find_wide_encoding(data):
+                    self.fault = f"{wide}, not UTF-8, so the file is skipped: convert it with iconv -f {wide} -t UTF-8"
+                    yield ""
+                    return
                 data = data.removeprefix(b"\xef\xbb\xbf")
             if len(data) > LONGEST_LINE:
                 while data and not data.endswith(b"\n"):
@@ -199,7 +205,7 @@ def _json_lines(lines: _Lines, skip: int) -> Iterator[Record]:
 
 def _parse(name: str, number: int, text: str) -> Record:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = read_json(text)
         # Only an escape can make half a character; searching for one is much cheaper than encoding every line.
         if _MAYBE_SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
@@ -213,11 +219,6 @@ def _parse(name: str, number: int, text: str) -> Record:
         return Record(name, number, reason=f"not JSON: {error.msg} at character {error.pos + 1}")
     except ValueError as error:
         return Record(name, number, reason=f"not usable JSON: {error}")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    # Python reads NaN and Infinity. A server does not: it would refuse the whole bulk request.
-    raise InvalidInputError(f"{name} is not a JSON number")
 
 
 def _rows(lines: _Lines, delimiter: str) -> Iterator[Record]:

@@ -84,6 +84,7 @@ class Tally:
     _fingerprinted: int = 0
     _problems: int = 0
     _contained: int = 0
+    _updated: int = 0
     _actions: Counter[str] = field(default_factory=Counter)
     _failures: list[LineFailure] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
@@ -108,6 +109,7 @@ class Tally:
         self._actions[each.action] += 1
         self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
         self._contained += each.contained_in is not None
+        self._updated += each.updated
         if each.action == "refused":
             self._fail(record, each.kind or "refused", each.reason or "", each.id)
         elif each.reason is not None:
@@ -127,13 +129,13 @@ class Tally:
     def counts(self) -> dict[str, int]:
         """The counts, as :meth:`resume` takes them."""
         sums = {"fingerprinted": self._fingerprinted, "problems": self._problems, "contained": self._contained}
-        return {**self._actions, **sums}
+        return {**self._actions, **sums, "updated": self._updated}
 
     def resume(self, counts: Mapping[str, int]) -> None:
         """Begin with the counts of an earlier run."""
         rest = dict(counts)
         self._fingerprinted, self._problems = rest.pop("fingerprinted", 0), rest.pop("problems", 0)
-        self._contained = rest.pop("contained", 0)
+        self._contained, self._updated = rest.pop("contained", 0), rest.pop("updated", 0)
         self._actions = Counter(rest)
 
     def sync_report(self) -> int:
@@ -156,6 +158,7 @@ class Tally:
     def sentence(self) -> str:
         """Return the counts in words."""
         parts = [f"{count(self._written, 'document')} written, {self._fingerprinted:,} with a fingerprint"]
+        parts += [f"{self._updated:,} in place of one with the same id"] if self._updated else []
         for action, phrase in _PHRASES.items():
             parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
         parts += [f"{self._contained:,} add nothing to a longer one"] if self._contained else []
@@ -175,6 +178,7 @@ class Tally:
                 "index": index,
                 "written": self._written,
                 "fingerprinted": self._fingerprinted,
+                "updated": self._updated,
                 **{action: self._actions[action] for action in _PHRASES},
                 "contained": self._contained,
                 "seconds": round(seconds, 3),

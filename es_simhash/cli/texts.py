@@ -6,6 +6,7 @@ Documents with fields are read in ``records.py``.
 
 from __future__ import annotations
 
+import json
 import select
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import cast
 
 from es_simhash.errors import InvalidInputError, shorten
 
-__all__ = ["STDIN", "decode", "read_lines", "read_text", "read_text_argument"]
+__all__ = ["STDIN", "decode", "find_wide_encoding", "read_lines", "read_text", "read_text_argument"]
 
 STDIN = "-"
 _READ_BYTES = 1 << 20
@@ -31,9 +32,24 @@ def decode(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        wide = find_wide_encoding(data)
+        what = f"{wide} text, not UTF-8" if wide else f"not UTF-8 text (byte {error.start + 1})"
         raise InvalidInputError(
-            f"{name} is not UTF-8 text (byte {error.start + 1}): convert it, for example with iconv -t UTF-8"
+            f"{name} is {what}: convert it, for example with iconv{f' -f {wide}' if wide else ''} -t UTF-8"
         ) from error
+
+
+def find_wide_encoding(data: bytes) -> str | None:
+    """
+    Return the name, as iconv has it, of the encoding of *data* if that is UTF-16 or UTF-32; else ``None``.
+
+    Examples:
+        >>> find_wide_encoding("a".encode("utf-16")), find_wide_encoding("ab".encode("utf-16-le"))
+        ('UTF-16', 'UTF-16LE')
+    """
+    name = json.detect_encoding(data[:4]).upper()
+    is_wide = any(data[:2]) and not name.startswith("UTF-8")  # NUL bytes alone are a hole in a file
+    return name.replace("-LE", "LE").replace("-BE", "BE") if is_wide else None
 
 
 def read_text(path: str) -> str:

@@ -8,7 +8,6 @@ here, and nothing given is changed. ``ingest_helper`` reads many actions and com
 from __future__ import annotations
 
 import base64
-import json
 import re
 import secrets
 import time
@@ -19,8 +18,20 @@ from typing import Any, Literal
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.index.documents import carries, read_text, with_fields
 from es_simhash.index.fields import whole_update
+from es_simhash.index.json_text import JsonObject, JsonText, keep_text, read_json
+from es_simhash.index.operations import HELPER_METADATA
 
-__all__ = ["ActionRules", "IdFrom", "OnPartial", "Prepared", "Problem", "new_id", "prepare_action", "with_id"]
+__all__ = [
+    "ActionRules",
+    "IdFrom",
+    "OnPartial",
+    "Prepared",
+    "Problem",
+    "for_helpers",
+    "new_id",
+    "prepare_action",
+    "with_id",
+]
 
 IdFrom = Literal["random"] | None
 OnPartial = Literal["clear", "pass"]
@@ -80,7 +91,7 @@ class Prepared:
 
     Attributes:
         action:
-            The action; JSON text that could be read is a dict here.
+            The action; JSON text that could be read is a dict here, which remembers its text.
         texts:
             The texts that need a fingerprint, in order.
         problems:
@@ -113,7 +124,7 @@ def prepare_action(action: Any, rules: ActionRules) -> Prepared:
     Return *action* with its texts; an action that cannot be used stays as it is, with a problem.
     """
     try:
-        parsed = json.loads(action) if isinstance(action, (str, bytes)) else action
+        parsed = read_json(action) if isinstance(action, (str, bytes)) else action
         if not isinstance(parsed, Mapping):
             raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
         operation = parsed.get("_op_type", "index")
@@ -127,20 +138,20 @@ def prepare_action(action: Any, rules: ActionRules) -> Prepared:
 
 
 def _prepare_document(action: Mapping[str, Any], rules: ActionRules) -> Prepared:
-    document = action.get("_source", action)
+    document = _body_of(action)
     if not isinstance(document, Mapping):
         raise InvalidInputError(f"_source {shorten(document)} is not a document: give a dict")
     part = _read_whole(document, rules)
 
     def build(fields: Sequence[dict[str, Any]]) -> Any:
-        finished = part.place(fields)
+        finished = keep_text(document, part.place(fields))
         return finished if document is action else {**action, "_source": finished}
 
     return Prepared(action, part.texts, part.problems, build)
 
 
 def _prepare_update(action: Mapping[str, Any], rules: ActionRules) -> Prepared:
-    source = action.get("_source")
+    source = _body_of(action)
     body = source if isinstance(source, Mapping) else action
     parts: dict[str, _Part] = {}
     for key, read in (("doc", _read_partial), ("upsert", _read_whole)):
@@ -155,10 +166,21 @@ def _prepare_update(action: Mapping[str, Any], rules: ActionRules) -> Prepared:
             stop = start + len(part.texts)
             changed[key] = part.place(fields[start:stop])
             start = stop
-        return {**action, "_source": {**body, **changed}} if body is source else {**action, **changed}
+        finished = keep_text(body, {**body, **changed})
+        return finished if body is action else {**action, "_source": finished}
 
     texts = tuple(text for part in parts.values() for text in part.texts)
     return Prepared(action, texts, tuple(line for part in parts.values() for line in part.problems), build)
+
+
+def _body_of(action: Mapping[str, Any]) -> Any:
+    """Return the document or update of *action*; one that was given as text remembers it."""
+    source = action.get("_source", action)
+    if isinstance(source, JsonText):
+        return read_json(source)
+    if isinstance(action, JsonObject) and isinstance(source, Mapping) and source is not action:
+        return action.part("_source")
+    return source
 
 
 def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -231,6 +253,26 @@ def begins_with_function(source: str) -> bool:
         False
     """
     return _BEGINS_WITH_FUNCTION.match(_STRING_OR_COMMENT.sub(lambda found: found[1] or " ", source)) is not None
+
+
+def for_helpers(action: Any) -> Any:
+    """
+    Return *action* as the clients' bulk helpers send it: what was given as text is text again, under ``_source``.
+
+    Examples:
+        >>> for_helpers(read_json('{"_id": "1", "price": 1.10}'))
+        {'_id': '1', '_source': '{"price": 1.10}'}
+    """
+    if not isinstance(action, JsonObject):
+        source = action.get("_source") if isinstance(action, dict) else None
+        return {**action, "_source": source.to_json()} if isinstance(source, JsonObject) else action
+    if action.get("_op_type", "index") not in ("index", "create", "update"):
+        return dict(action)
+    # The helpers take text without these names as a document, whatever other names it has.
+    taken = HELPER_METADATA if any(key in action for key in HELPER_METADATA if key[0] == "_") else ()
+    header = {key: action[key] for key in taken if key in action}
+    body = {key: value for key, value in action.items() if key not in header}
+    return {**header, "_source": action.with_values(body).to_json()}
 
 
 def with_id(action: Any) -> Any:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.index.json_text import JsonObject, keep_text
 
-__all__ = ["Failure", "FailureKind", "Operation", "Outcome", "Refusal", "to_operation"]
+__all__ = ["HELPER_METADATA", "Failure", "FailureKind", "Operation", "Outcome", "Refusal", "to_operation"]
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
 
@@ -33,6 +34,11 @@ _METADATA = (
     "version",
     "version_type",
 )
+HELPER_METADATA = ("_op_type", "_id", "_index", *(f"_{name}" for name in _METADATA), *_METADATA)
+"""
+Names that the clients' bulk helpers may take out of an action that is a dict.
+"""
+
 _FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
 _NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
 
@@ -133,7 +139,9 @@ class Operation:
     def lines(self) -> list[Any]:
         """Return the lines of the request."""
         first: list[Any] = [{self.kind: dict(self.header)}]
-        return first if self.kind == "delete" else [*first, self.body]
+        if self.kind == "delete":
+            return first
+        return [*first, self.body.to_json() if isinstance(self.body, JsonObject) else self.body]
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
@@ -168,7 +176,7 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
         _check_metadata(name, value)
     if kind == "delete":
         return Operation(kind, header)
-    return Operation(kind, header, rest.get("_source", rest))
+    return Operation(kind, header, rest["_source"] if "_source" in rest else keep_text(action, rest))
 
 
 def _check_metadata(name: str, value: Any) -> None:

@@ -19,7 +19,7 @@ _PLAN = frozenset({"id", "index", "seq_no", "primary_term", "canonical", "distan
 _REPORT = frozenset({"id", "action", "reason"})
 # Everything that a report of any version may have: a document of a user has something else as well.
 _OF_REPORTS = _REPORT | {
-    *("file", "line", "position", "index", "routing", "fingerprinted", "source", "kind"),
+    *("file", "line", "position", "index", "routing", "fingerprinted", "source", "kind", "updated"),
     *("canonical", "canonical_index", "distance", "similarity"),
 }
 _ACTIONS = frozenset(

@@ -110,7 +110,8 @@ def test_a_text_of_ten_megabytes_is_no_problem(run):
 def test_bytes_that_are_not_utf8_are_told_with_their_place(run):
     """The line is named, and no traceback is shown."""
     assert "line 2 is not UTF-8 text (byte 3)" in failed(run("fingerprint", stdin=b"ok\nab\xff\n"))
-    assert "stdin is not UTF-8" in failed(run("fingerprint", "-", stdin=b"\xff\xfe"))
+    assert "stdin is not UTF-8" in failed(run("fingerprint", "-", stdin=b"\xff\x00a"))
+    assert "stdin is UTF-16 text, not UTF-8" in failed(run("fingerprint", "-", stdin="text".encode("utf-16")))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Documents from files: every line is a document or is told, and no line costs ano
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -47,6 +48,7 @@ def test_json_lines_are_documents_with_their_places(read):
         (b'{"a": "\x00"}', "not JSON"),
         (b'{"a": "\\uD800"}', "half a character"),
         (b'{"a": {"b": ["\\udc00\\ud800"]}}', "half a character"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "'c' stands twice"),
     ],
 )
 def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
@@ -54,6 +56,16 @@ def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
     first, second, third = read(b'{"n": 1}\n' + line + b'\n{"n": 3}\n')
     assert (first.value, third.value, third.line) == ({"n": 1}, {"n": 3}, 3)
     assert reason in second.reason
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize(("name", "content"), [("x.jsonl", '{"a": 1}\n{"a": 2}\n'), ("x.csv", "a,b\n1,2\n3,4\n")])
+def test_a_file_of_another_encoding_is_told_once(read, encoding, name, content):
+    """What it is, and how to convert it."""
+    [record] = read(content.encode(encoding), name=name)
+    assert f"{encoding[:6].upper()}" in record.reason
+    assert "iconv -f UTF-" in record.reason
+    assert codecs.lookup(record.reason.split()[-3]).name.startswith(encoding[:6])
 
 
 def test_escapes_are_kept(read):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
+from tests.server.archives import raw_source
 from tests.server.support import ONE_SHARD, put, read_all, send_lines
 from tests.server.test_contained import ARTICLE, CHAIN, DOCUMENTS, GONE, MAIL, fill, tags
 from tests.server.test_passages import han, words
@@ -58,6 +59,14 @@ def test_what_adds_nothing_is_tagged(server, filled, simhash):
     again = write(simhash, filled, {"mail": MAIL, "teaser": words(30, 50)}, "tag")
     assert found(again) == {"mail": "half"}
     assert tags(server, filled) == {id_: GONE[id_] for id_ in GONE if id_ != "teaser"}
+
+
+def test_a_tag_in_a_document_that_was_given_as_text(server, filled, simhash):
+    """Its other values go on as that text."""
+    text = '{"_id": "teaser", "n": 1.10, "body": "BODY"}'.replace("BODY", NEW["teaser"])
+    [report] = simhash.ingest(filled, [text], contained=0.95)
+    assert report.contained_in.id == "article"
+    assert b'"n": 1.10' in raw_source(server, filled, "teaser")
 
 
 def test_a_tagged_document_contains_nothing(server, index, simhash):

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import importlib
 import json
 
 import pytest
@@ -40,10 +41,52 @@ def test_the_document_under_source_gets_the_object(operation):
     assert action == {"_op_type": operation, "_id": "1", "_source": {"body": TEXT, "simhash": fields(TEXT)}}
 
 
-def test_json_text_is_understood():
-    """The helpers take documents as JSON text too."""
-    [action] = helped(json.dumps({"body": TEXT}))
-    assert action["simhash"] == fields(TEXT)
+OWN = json.dumps(fields(TEXT))
+UPDATE = (
+    '"doc": {"body": "%s", "n": 1.10%s}, "upsert": {"body": "%s", "n": 2.50%s}, "script": {"params": {"n": 3.0}%s}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "sent"),
+    [
+        ('{"body": "%s", "n": 1.10}', {}, '{"body": "%s", "n": 1.10, "simhash": OWN}'),
+        ('{"simhash": {"fingerprint": "7"},"n": 1.10, "body": "%s"}', {}, '{"simhash": OWN, "n": 1.10, "body": "%s"}'),
+        ('{"simhash.value": "7", "n": 1.10, "body": "%s"}', {}, '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"version": 1.10,\n"body": "%s"}\n', {}, '{"version": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"_id": "1", "routing": "r", "n": 1.10, "body": "%s"}', {"_id": "1", "routing": "r"},
+         '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"_op_type": "create", "_source": {"n": 1.10, "body": "%s"}}', {"_op_type": "create"},
+         '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("convert", [str, str.encode])
+def test_a_document_as_json_text_goes_on_as_that_text(text, header, sent, convert):
+    """With our object put in, in place of an earlier one; the helpers send it as it is."""
+    [action] = helped(convert(text % TEXT))
+    assert action == {**header, "_source": (sent % TEXT).replace("OWN", OWN)}
+    assert json.loads(action["_source"])["simhash"] == fields(TEXT)
+    assert helped(action) == [action]
+
+
+@pytest.mark.parametrize("source", ["%s", '"_source": {%s}'])
+def test_an_update_as_json_text_goes_on_as_that_text(source):
+    """The partial document, the whole one and the script, also through the helpers of both clients."""
+    given = UPDATE % (TEXT, "", TEXT, "", ', "source": "x()"')
+    own = f', "simhash": {OWN}'
+    sent = "{" + UPDATE % (TEXT, own, TEXT, own, ', "source": "ctx._source.remove(\'simhash\'); x()"')
+    text = '{"_op_type": "update", "_id": "1", %s}' % (source % given[:-1])
+    [action] = helped(text, on_problem=lambda _: None)
+    for helpers in ("elasticsearch.helpers.actions", "opensearchpy.helpers.actions"):
+        expand = importlib.import_module(helpers).expand_action
+        assert expand(action) == ({"update": {"_id": "1"}}, sent)
+
+
+def test_a_key_that_stands_twice_is_told():
+    """The text goes on as it is, and the server refuses it, as it does without us."""
+    problems, text = [], '{"body": "one", "body": "two"}'
+    assert helped(text, on_problem=problems.append) == [text]
+    assert "'body' stands twice" in problems[0].reason
 
 
 def test_a_delete_is_passed_on_as_it_is():

@@ -136,8 +136,9 @@ def command(
     """
     Write the documents of FILE... to INDEX with their fingerprints.
 
-    A file holds JSON Lines, or CSV or TSV with a header, plain or gzip; - is stdin. A line may also be an export with
-    _id and _source. Lines that cannot be read, and documents that the server refuses, do not stop the others: the
+    A file holds JSON Lines, or CSV or TSV with a header, plain or gzip, in UTF-8; - is stdin. A line may also be an
+    export with _id and _source. A JSON line is sent as it is, with the fingerprint put in, so that no number is
+    rewritten. Lines that cannot be read, and documents that the server refuses, do not stop the others: the
     command prints the first of them on stderr, writes all of them to the report, and exits with 1. A document that
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
     of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise. With --contained

@@ -29,6 +29,7 @@ from es_simhash.index.grouping.content import Content, compare_contents
 from es_simhash.index.grouping.in_flight import InFlight
 from es_simhash.index.grouping.item import Container, Item
 from es_simhash.index.grouping.rule import Grouping
+from es_simhash.index.json_text import keep_text
 from es_simhash.index.keys import Key, document_key
 from es_simhash.index.passages.query import candidates_query, terms_query
 from es_simhash.index.similarity import shingle_sets
@@ -272,7 +273,8 @@ class ContainedLookup:
             return replace(item, operation=None, container=container)
         prefix = self._context.prefix
         body = {**operation.body, prefix: {**operation.body[prefix], CONTAINED_IN: container.id}}
-        return replace(item, operation=replace(operation, body=body), container=container)
+        operation = replace(operation, body=keep_text(operation.body, body))
+        return replace(item, operation=operation, container=container)
 
 
 def _ids(items: Iterable[Item]) -> set[str]:

@@ -23,7 +23,7 @@ from es_simhash.index.grouping.read_content import ContentReader
 from es_simhash.index.grouping.rule import GroupingRequest
 from es_simhash.index.meta import text_fields_of
 from es_simhash.index.operations import Operation, Outcome, Refusal, to_operation
-from es_simhash.ingest_helper import PAUSE, with_fingerprints
+from es_simhash.ingest_helper import PAUSE, fingerprint_actions
 from es_simhash.removal.guards import check_contained
 from es_simhash.removal.own_records import refuse_own_record
 
@@ -189,7 +189,7 @@ class Source:
         self._due: float | None = None
         if isinstance(documents, Feed) or options.max_delay is not None:
             documents = self._read(documents)
-        self._actions: Any = with_fingerprints(
+        self._actions: Any = fingerprint_actions(
             documents,
             text_field=self.text_fields,
             scheme=settings.scheme,
@@ -273,7 +273,9 @@ class Source:
             operation = self._as_asked(to_operation(action, self._index))
             self._check_index(operation.header["_index"])
         except InvalidInputError as error:
-            return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=str(error))))
+            # Of text that could not be read the problem says why.
+            reason = problem if problem and isinstance(action, (str, bytes)) else str(error)
+            return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=reason)))
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             header = {"_id": content_id(operation.body, self._prefix), **operation.header}
             operation = Operation(operation.kind, header, operation.body)

@@ -17,6 +17,7 @@ __all__ = ["RefusedKind", "Written", "report"]
 RefusedKind: TypeAlias = Literal["exists", "refused"]
 
 CONFLICT = 409
+UPDATED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,9 @@ class Written:
         similarity:
             How similar its text is to that of the canonical (shingle Jaccard, 0 to 1); ``None`` where the two texts
             were not compared, as under the rule ``connected`` where it is near another member of the group.
+        updated:
+            Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
+            has no document more.
         contained_in:
             With *contained*, the document of the index to which it adds nothing: its ``id``, its ``index``, and the
             ``share`` of this document's shingles that it has. ``None`` where none was found.
@@ -67,6 +71,7 @@ class Written:
     kind: RefusedKind | None = None
     similarity: float | None = None
     contained_in: Container | None = None
+    updated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -79,6 +84,7 @@ class Written:
             "fingerprinted": self.fingerprinted,
         }
         plain |= {} if self.kind is None else {"kind": self.kind}
+        plain |= {"updated": True} if self.updated else {}
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
         plain |= {} if self.similarity is None else {"similarity": self.similarity}
@@ -130,6 +136,7 @@ def report(item: Item, *, prefix: str) -> Written:
         is_fingerprinted,
         similarity=similarity,
         contained_in=item.container,
+        updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
     )
 
 

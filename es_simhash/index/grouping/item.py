@@ -20,6 +20,7 @@ from es_simhash.index.grouping.content import Content
 from es_simhash.index.grouping.dates import to_moment
 from es_simhash.index.grouping.decide import Decision, Draft
 from es_simhash.index.grouping.read_content import ContentReader
+from es_simhash.index.json_text import keep_text
 from es_simhash.index.operations import Operation, Outcome
 
 __all__ = ["Container", "Item", "content_id", "has_fingerprint", "put_decision", "regroup_body", "with_draft"]
@@ -197,8 +198,8 @@ def put_decision(operation: Operation, draft: Draft, decision: Decision, *, pref
         upsert = body.get("upsert")
         if isinstance(upsert, Mapping):
             changed["upsert"] = _with_fields(upsert, fields, prefix)
-        return Operation(operation.kind, operation.header, {**body, **changed})
-    return Operation(operation.kind, operation.header, _with_fields(body, fields, prefix))
+        return replace(operation, body=keep_text(body, {**body, **changed}))
+    return replace(operation, body=keep_text(body, _with_fields(body, fields, prefix)))
 
 
 def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
