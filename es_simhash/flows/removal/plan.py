@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count, check_field, check_items, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.flows.context import Context, Index, Resolved
+from es_simhash.flows.context import Context, Index, Resolved, index_key, local_names
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
@@ -142,7 +142,7 @@ def plan_removal(
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = yield from read_uuids(names)
     with (yield Compute(PlanWriter, (path,))) as writer:
-        planning = _Planning(names, options, comparer, writer)
+        planning = _Planning(options, comparer, writer)
         if options.contained is None:
             _, groups = yield from read_groups(context, index, resolved, grouping)
             found = yield from planning.add_all(groups)
@@ -152,12 +152,14 @@ def plan_removal(
             )
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
-        guards = yield from count_shares(names, guards, planning.removals_by_value(order))
+        guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
         refuse_excess(guards.find_excess(len(order)))
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
-        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)))
+        # Date math means other indices tomorrow.
+        view = () if "<" in index_key(index) else tuple(local_names(index))
+        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)), view=view)
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
@@ -193,8 +195,7 @@ class _Planning:
     Adds duplicates of an index to a plan, a batch at a time.
     """
 
-    def __init__(self, names: Sequence[str], options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
-        self._names = names
+    def __init__(self, options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
         self._options = options
         self._comparer = comparer
         self._writer = writer
