@@ -281,7 +281,7 @@ def _warn_of_hidden(names: Sequence[str], gone: AbstractSet[str], fields: Fields
         if status_of(error) not in (401, 403):
             raise
         return
-    if gone.intersection(lost):
+    if gone & set(lost):
         warnings.warn(
             f"documents that {', '.join(names)} does not show are duplicates of documents that were removed: run "
             f"reconcile over {', '.join(hidden)}",
