@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from es_simhash.errors import (
@@ -27,6 +28,7 @@ from es_simhash.index.meta import IndexSettings, PassageState, read_settings
 __all__ = [
     "agree",
     "judge_mappings",
+    "narrowed",
     "no_index",
     "read_index_settings",
     "read_settings_by_index",
@@ -133,6 +135,32 @@ def no_index(index: Index) -> NoIndexError:
     """
     reason = f"no index matches {shorten(index_key(index))}, or only closed ones"
     return NoIndexError(f"{reason}: check the name", reasons=(reason,))
+
+
+def narrowed(index: Index) -> Flow[list[str]]:
+    """
+    Return the concrete indices of which *index* may show a part only: through aliases with a filter or a routing value.
+
+    Costs one request. Whoever searches by the name of such an index, and not by *index*, sees what is not meant. Empty
+    where aliases may not be read.
+    """
+    names = [name for name in local_names(index) if not name.startswith("-")]
+
+    def is_named(name: str) -> bool:
+        return any(fnmatchcase(name, each) for each in names)
+
+    try:
+        answer = yield Call("get_alias", {"index": ",".join(local_names(index))})
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        return []
+    found = []
+    for name, each in sorted(answer.items()):
+        used = [own for alias, own in (each.get("aliases") or {}).items() if is_named(alias)]
+        if used and not is_named(name) and all("filter" in own or "search_routing" in own for own in used):
+            found.append(name)
+    return found
 
 
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:

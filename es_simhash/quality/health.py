@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def topic(self) -> str:
-        """``mapping``, ``missing``, ``stale``, ``broken``, ``short``, ``hot``, ``numbers`` or ``texts``."""
+        """``mapping``, ``missing``, ``stale``, ``broken``, ``short``, ``hot``, ``numbers``, ``texts`` or ``groups``."""
         return SENTENCES[self.kind].topic
 
     @property

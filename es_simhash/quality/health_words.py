@@ -32,6 +32,7 @@ FindingKind = Literal[
     "hot_copies",
     "hot_template",
     "group_template",
+    "lost_canonicals",
 ]
 
 
@@ -92,6 +93,12 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         f"{_SHARE} have a fingerprint of another text, such as document {{example!r}}",
         "the text was updated without the fields, or is redacted for this user: backfill them, and send updates "
         "through with_fingerprints",
+    ),
+    "lost_canonicals": Sentence(
+        "groups",
+        "documents that name a canonical that is not there: {documents:,}, in {groups:,} groups; who searches for "
+        "documents that are no duplicates does not find them",
+        "run reconcile over all indices that are grouped together",
     ),
     "short": Sentence(
         "short",

@@ -159,6 +159,8 @@ class GroupCounts:
             The largest groups, largest first.
         without_canonical:
             Groups, also of one document, whose canonical is not among the documents counted.
+        lost:
+            Number of documents of these groups: they name a canonical that is not there.
         several_canonicals:
             Groups with more than one canonical: several indices have a document of that id, and their groups of that
             name count as one.
@@ -168,6 +170,7 @@ class GroupCounts:
     largest: tuple[GroupSize, ...] = ()
     without_canonical: int = 0
     several_canonicals: int = 0
+    lost: int = 0
 
     @property
     def number(self) -> int:

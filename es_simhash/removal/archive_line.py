@@ -32,6 +32,7 @@ def to_archive_line(archived: Archived) -> str:
             "plan": json.dumps(archived.plan),
             "at": json.dumps(archived.at),
             **({"together": json.dumps(archived.together)} if archived.together else {}),
+            **({"view": json.dumps(archived.view)} if archived.view else {}),
         }
     )
 
@@ -50,8 +51,8 @@ def parse_archive_line(line: str) -> Archived:
     key = Key(take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
-    together = tuple(map(str, take(plain, "together", list, type(None)) or ()))
-    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at, together)
+    together, view = (tuple(map(str, take(plain, name, list, type(None)) or ())) for name in ("together", "view"))
+    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at, together, view)
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:

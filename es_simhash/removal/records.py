@@ -197,6 +197,9 @@ class PlanHeader:
             The guard rails, with the numbers that were found.
         at:
             When the plan was made, ISO 8601.
+        view:
+            The names that the user gave, such as an alias: what they do not show is neither counted nor regrouped.
+            Empty in a plan of an earlier version, and in one that Spark made.
     """
 
     index_uuids: Mapping[str, str]
@@ -205,6 +208,7 @@ class PlanHeader:
     count: int = 0
     guards: Guards = field(default_factory=Guards)
     at: str = ""
+    view: tuple[str, ...] = ()
 
     @property
     def is_by_containment(self) -> bool:
@@ -216,6 +220,7 @@ class PlanHeader:
         return {
             "at": self.at,
             "index_uuids": dict(self.index_uuids),
+            **({"view": list(self.view)} if self.view else {}),
             "prefix": self.prefix,
             "grouping": dict(self.grouping),
             "count": self.count,
@@ -238,6 +243,7 @@ class PlanHeader:
             take(plain, "count", int),
             Guards.from_dict(take(plain, "guards", dict)),
             str(plain.get("at") or ""),
+            tuple(map(str, take(plain, "view", list, type(None)) or ())),
         )
 
 
@@ -264,6 +270,8 @@ class Archived:
         together:
             Names of the indices that were planned together, where there are several; the first line of a batch has
             them for all.
+        view:
+            The names that the plan was made for, where these are not its indices, such as an alias; likewise.
     """
 
     index: str
@@ -274,6 +282,7 @@ class Archived:
     plan: str
     at: str
     together: tuple[str, ...] = ()
+    view: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:

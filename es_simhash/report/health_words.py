@@ -58,6 +58,10 @@ CHINESE: Mapping[FindingKind, tuple[str, str]] = {
         f"{_SHARE}的指纹属于另一段文本，例如 {{example}}。",
         "文本更新时没有更新指纹字段，或当前用户只能看到部分文本：请运行 backfill，并通过 with_fingerprints 发送更新。",
     ),
+    "lost_canonicals": (
+        "有 {documents} 篇文档（{groups} 个分组）指向的代表文档不存在；排除重复文档的搜索会漏掉它们。",
+        "请对一起分组的所有索引运行 reconcile。",
+    ),
     "short": (
         f"{_SHARE}的文本片段（shingle）少于 {{least}} 个，例如 {{example}}。",
         "改动一个词就会改变指纹的许多位：查询时请使用预设或文本验证。",

@@ -118,6 +118,8 @@ def _sentence(report: IndexReport, say: Speech) -> str:
     stats = report.stats
     if not stats.documents:
         return say("sentence_empty")
+    if lost := [each.values["documents"] for each in report.diagnosis.findings if each.kind == "lost_canonicals"]:
+        return say("sentence_lost", share=say.percent(stats.share), documents=stats.documents, number=lost[0])
     if stats.duplicates:
         return say("sentence", share=say.percent(stats.share), documents=stats.documents)
     return say("sentence_ungrouped" if stats.ungrouped and stats.ungrouped == stats.fingerprinted else "sentence_none")
@@ -175,9 +177,6 @@ def _health(report: IndexReport, say: Speech) -> Html:
     found = report.diagnosis
     children: list[Child] = [element("p", say("health_of_all"), class_="quiet")] if report.filter else []
     children += [element("p", say("incomplete", reason=each), class_="warn") for each in found.reasons]
-    if report.stats.groups.without_canonical:
-        number = report.stats.groups.without_canonical
-        children.append(element("p", say("without_canonical", number=number), class_="warn"))
     if report.stats.groups.several_canonicals:
         number = report.stats.groups.several_canonicals
         children.append(element("p", say("several_canonicals", number=number), class_="warn"))

@@ -17,6 +17,8 @@ _ENGLISH = {
     "made": "Report of {at} by es_simhash {version}",
     "skip": "To the groups",
     "sentence": "{share} of the {documents} documents are near-duplicates of another document.",
+    "sentence_lost": "{share} of the {documents} documents are marked as near-duplicates of another document, but "
+    "{number} documents of the index name one that is not there: run es-simhash reconcile, and make the report again.",
     "sentence_none": "No document is a near-duplicate of another document.",
     "sentence_empty": "The index has no documents.",
     "sentence_ungrouped": "No document is grouped yet: run es-simhash reconcile, and make the report again.",
@@ -103,7 +105,6 @@ _ENGLISH = {
     "found": "found",
     "advice": "what to do",
     "incomplete": "Some documents could not be read: {reason}",
-    "without_canonical": "Groups whose canonical is missing: {number}. Run es-simhash reconcile.",
     "several_canonicals": "Groups with several canonicals: {number}. Several indices have a document of the same id; "
     "their groups of that name count as one. Make a report about each index.",
     "measured": "How this was measured",
@@ -137,6 +138,8 @@ _CHINESE = {
     "made": "报告时间 {at}，由 es_simhash {version} 生成",
     "skip": "跳到分组",
     "sentence": "{documents} 篇文档中，有 {share} 与另一篇文档近似重复。",
+    "sentence_lost": "{documents} 篇文档中，有 {share} 标记为与另一篇文档近似重复，"
+    "但索引中有 {number} 篇指向的文档不存在：请运行 es-simhash reconcile，然后重新生成报告。",
     "sentence_none": "没有文档与另一篇文档近似重复。",
     "sentence_empty": "索引中没有文档。",
     "sentence_ungrouped": "文档尚未分组：请运行 es-simhash reconcile，然后重新生成报告。",
@@ -221,7 +224,6 @@ _CHINESE = {
     "found": "发现",
     "advice": "建议",
     "incomplete": "有些文档无法读取：{reason}",
-    "without_canonical": "缺少代表文档的分组：{number} 个。请运行 es-simhash reconcile。",
     "several_canonicals": "有多篇代表文档的分组：{number} 个。多个索引中有 ID 相同的文档，同名的分组按一个分组计算。"
     "请分别为每个索引生成报告。",
     "measured": "测量方法",

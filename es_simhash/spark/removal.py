@@ -125,7 +125,7 @@ def dedupe(
             else:
                 writer.add(removal)
         order = writer.order()
-        guards = ask(count_shares(names, Guards(share), {}))
+        guards = ask(count_shares(names, names, Guards(share), {}))
         refuse_excess(guards.find_excess(len(order)))
         if ask(read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")

@@ -80,6 +80,7 @@ def values_of(kind, word):
     """Return a value for each placeholder of what is said of a *kind* of finding: numbers, and *word*."""
     words = SENTENCES[kind].message + SENTENCES[kind].advice
     numbers = {"part": 3, "whole": 1_200, "least": 10, "missing": 17, "documents": 900, "chance": 1.5, "copies": 800}
+    numbers["groups"] = 40
     return {name: numbers.get(name, word) for name in _placeholders(words)}
 
 
@@ -174,7 +175,7 @@ def test_each_finding_is_said_in_the_language(language, kind):
         assert (value if isinstance(value, str) else f"{value:,}") in text
     says_it = "".join(finding.advice.split()) in "".join(text.split())
     assert says_it == (language == "en" or kind == "not_ready")
-    assert finding.topic in ("mapping", "missing", "stale", "broken", "short", "hot", "numbers", "texts")
+    assert finding.topic in ("mapping", "missing", "stale", "broken", "short", "hot", "numbers", "texts", "groups")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

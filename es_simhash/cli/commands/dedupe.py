@@ -19,6 +19,7 @@ from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
+from es_simhash.cli.regrouped import Regrouped
 from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.flows.removal.dedupe import Action
@@ -109,8 +110,11 @@ def command(
         raise click.UsageError("--archive needs --apply FILE, or --action delete --yes")
     if action == "tag" and (given := [name for name in asked if name in removal and name != "contained"]):
         raise click.UsageError(f"--{given[0].replace('_', '-')} needs --plan FILE or --action delete")
+    regrouped = Regrouped()
     with connect(target, index) as connection:
-        records = connection.simhash.dedupe(index, action=action, dry_run=not yes, archive=archive, **asked)
+        records = connection.simhash.dedupe(
+            index, action=action, dry_run=not yes, archive=archive, on_regrouped=regrouped.add, **asked
+        )
         counts = _Counts()
         with closing(records), say_if_stopped():
             _show(records, counts, relation=_relation(by_containment="contained" in asked), as_json=as_json)
@@ -119,7 +123,7 @@ def command(
             "" if yes or not (counts.total or counts.untagged) else _hint(index, action, contained=removal["contained"])
         )
         print_line(_done(counts, action, yes=yes) + hint)
-    return counts.exit_code
+    return _end(counts, regrouped, as_json=as_json)
 
 
 @dataclass(slots=True)
@@ -137,6 +141,15 @@ class _Counts:
     @property
     def exit_code(self) -> int:
         return 1 if self.kinds else 0
+
+
+def _end(counts: _Counts, regrouped: Regrouped, *, as_json: bool) -> int:
+    """Say what became of the groups, and return the exit code."""
+    if not as_json:
+        regrouped.print()
+    elif found := regrouped.to_dicts():
+        print_json({"regrouped": found})
+    return max(counts.exit_code, regrouped.complain())
 
 
 def _done(counts: _Counts, action: Action, *, yes: bool) -> str:
@@ -167,20 +180,20 @@ def _plan(index: str, path: str, asked: dict[str, Any], target: Target, *, as_js
 def _apply(path: str, archive: str, target: Target, *, as_json: bool) -> int:
     header = read_plan(path).header
     names = sorted(header.index_uuids)
-    counts = _Counts()
+    counts, regrouped = _Counts(), Regrouped()
 
     def done() -> str:
-        return f"{count(counts.done, 'document')} deleted, kept in {archive}"
+        return f"{_done(counts, 'delete', yes=True)}, kept in {archive}"
 
     with (
         connect(target, names[0]) as connection,
-        closing(connection.simhash.apply_removal(path, archive=archive)) as records,
+        closing(connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add)) as records,
         say_if_stopped(),
     ):
         _show(records, counts, relation=_relation(by_containment=header.is_by_containment), as_json=as_json)
     if not as_json:
         print_line(done())
-    return counts.exit_code
+    return _end(counts, regrouped, as_json=as_json)
 
 
 def _relation(*, by_containment: bool) -> str:

@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -18,9 +17,9 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
 from es_simhash.cli.progress import Tracker
+from es_simhash.cli.regrouped import Regrouped
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.grouping.reconcile import Reconciled
 from es_simhash.flows.removal.restored import Restored
 from es_simhash.removal.archive import check_archive, read_archive
 
@@ -62,25 +61,19 @@ def command(
     there in another version is reported and not changed. Afterwards the group fields are made right. The exit code is 1
     if a document is not there as the archive has it, and if an archive was cut off, so that documents may be missing.
     """
-    regrouped: list[tuple[tuple[str, ...], Reconciled]] = []
+    regrouped = Regrouped()
     with connect(target, index or _first_index(archives[0])) as connection, Tracker("restoring", total=None) as tracker:
-        records = connection.simhash.restore(
-            archives, index=index, dry_run=dry_run, on_regrouped=lambda names, done: regrouped.append((names, done))
-        )
+        records = connection.simhash.restore(archives, index=index, dry_run=dry_run, on_regrouped=regrouped.add)
         counts = _Counts(report, tracker)
         with closing(records), say_if_stopped():
             for each in records:
                 counts.add(each)
     if as_json:
-        print_json({"documents": dict(counts.actions), "regrouped": [_plain(*each) for each in regrouped]})
+        print_json({"documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
         print_line(counts.sentence())
-        for names, done in regrouped:
-            print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
-    unsettled = [names for names, done in regrouped if done.failures or not done.is_settled]
-    for names in unsettled:
-        said = f"the groups of {', '.join(names)} are not right yet: run es-simhash reconcile {','.join(names)}"
-        error(said, kind="unsettled", indices=list(names))
+        regrouped.print()
+    unsettled = regrouped.complain()
     cut = [path for path in archives if check_archive(path, allow_cut=True).lacks_lines]
     return 1 if counts.wrong or unsettled or cut else 0
 
@@ -91,10 +84,6 @@ def _first_index(archive: str) -> str:
         return next((line.index for line in read_archive(archive, allow_cut=True)), "-")
     except InvalidInputError:  # said by the restore, which reads the whole
         return "-"
-
-
-def _plain(names: tuple[str, ...], done: Reconciled) -> dict[str, Any]:
-    return {"indices": list(names), **asdict(done), "failures": failures_as_json(done.failures)}
 
 
 class _Counts:

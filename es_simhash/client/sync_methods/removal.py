@@ -119,13 +119,19 @@ class RemovalMethods(SyncBase):
         return self._run(plan_removal(self._context, index, path, options), progress)
 
     def apply_removal(
-        self, path: str | os.PathLike[str], *, archive: str | os.PathLike[str], progress: OnProgress | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        archive: str | os.PathLike[str],
+        on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> Generator[Deduped, None, None]:
         """
         Delete what the plan in the file *path* names, and yield a record of each line.
 
         Each document is in the archive, and that on the disk, before it is deleted; it is deleted only if it and its
-        canonical are as they were when the plan was made. What no longer fits is kept, and its record says why. A run
+        canonical are as they were when the plan was made. What no longer fits is kept, and its record says why. At the
+        end the documents that name a removed one get the group that they belong to now, so read all records. A run
         that was ended or killed goes on with the same files. See docs/removal.md.
 
         Args:
@@ -133,6 +139,8 @@ class RemovalMethods(SyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            on_regrouped:
+                As for :meth:`restore`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -142,7 +150,8 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.flows.removal.apply import apply_removal
 
-        return self._stream(apply_removal(path, archive, context=self._context), progress)
+        flow = apply_removal(path, archive, context=self._context, on_regrouped=on_regrouped)
+        return self._stream(flow, progress)
 
     def dedupe(
         self,
@@ -165,6 +174,7 @@ class RemovalMethods(SyncBase):
         max_share: float = 0.2,
         protect: str | None = None,
         show: Sequence[str] = (),
+        on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[Deduped, None, None]:
         """
@@ -191,6 +201,8 @@ class RemovalMethods(SyncBase):
                 As for :meth:`plan_removal`: tag or delete the documents that add nothing to another one.
             filter, min_similarity, limit, max_share, protect, show:
                 For ``"delete"``, as for :meth:`plan_removal`.
+            on_regrouped:
+                For ``"delete"``, as for :meth:`restore`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -222,7 +234,8 @@ class RemovalMethods(SyncBase):
         )
         if archive is None:
             return self._stream(show_duplicates(self._context, index, options), progress)
-        return self._stream(delete_duplicates(self._context, index, options, archive), progress)
+        flow = delete_duplicates(self._context, index, options, archive, on_regrouped=on_regrouped)
+        return self._stream(flow, progress)
 
     def restore(
         self,
@@ -251,7 +264,8 @@ class RemovalMethods(SyncBase):
                 Change nothing, and yield what would be done.
             on_regrouped:
                 Is called at the end with the names of indices that are grouped together, and with what was done to
-                their groups. By default a warning tells of groups that could not be made right.
+                their groups; ``changed`` is the number of documents rewritten. By default a warning tells of groups
+                that could not be made right.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 

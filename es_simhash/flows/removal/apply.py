@@ -10,6 +10,8 @@ For each batch of lines, in this order:
 4. *Check.* The canonicals are read again. What was deleted for one that is gone, or changed, is created again from the
    archived text.
 
+At the end, whatever names a removed document is put right: its tags are taken away, its group is decided again.
+
 A process may be killed at any point; with the same files the next one goes on. For a line it then finds:
 
 =================== ================== ==========================================================================
@@ -34,18 +36,20 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from es_simhash.arguments import check_input, check_output
+from es_simhash.arguments import check_function, check_input, check_output
+from es_simhash.errors import InvalidInputError
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.settings import is_taggable
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting
-from es_simhash.flows.removal.deduped import Deduped, DedupedKind
+from es_simhash.flows.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of
+from es_simhash.flows.removal.deduped import AGAIN, Deduped, DedupedKind
 from es_simhash.flows.removal.delete import Deletion, delete_documents, read_documents
 from es_simhash.flows.removal.indices import count_shares, read_uuids
 from es_simhash.flows.removal.put_back import put_back
-from es_simhash.flows.removal.regroup import regroup_without
+from es_simhash.flows.removal.regroup import OnRegrouped, regroup
 from es_simhash.flows.removal.sizes import SIZES, RemovalSizes
 from es_simhash.flows.removal.tags import untag_removed
 from es_simhash.flows.transfer.refresh import now, refresh
+from es_simhash.flows.transfer.retry import ask
 from es_simhash.flows.transfer.write_targets import refuse_updates
 from es_simhash.index.keys import Key
 from es_simhash.removal.archive_writer import ArchiveWriter
@@ -54,7 +58,7 @@ from es_simhash.removal.guards import Excess, Share, refuse_excess
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.outputs import refuse_archive_name
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, PlannedRemoval
+from es_simhash.removal.records import Archived, PlanHeader, PlannedRemoval
 
 __all__ = ["apply_removal"]
 
@@ -62,15 +66,22 @@ Items = Mapping[Key, Mapping[str, Any]]
 
 
 def apply_removal(
-    path: FilePath, archive: FilePath, *, context: Context | None = None, sizes: RemovalSizes = SIZES
-) -> Flow[Counter[str]]:
+    path: FilePath,
+    archive: FilePath,
+    *,
+    context: Context | None = None,
+    on_regrouped: OnRegrouped | None = None,
+    sizes: RemovalSizes = SIZES,
+) -> Flow[bool]:
     """
-    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line, and count their kinds.
+    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line.
 
-    With a *context*, tags that name a removed document (``contained_in``) are removed at the end. Where documents go
-    because others contain them, canonicals may be among them: then the groups of the indices are made right, too.
+    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups made
+    right: an ingest that tags by arrival may have made a document canonical that does not stay. Returns whether nothing
+    is left that the same call could do.
 
-    Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index.
+    Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index. At the end two searches
+    for every 1,000 canonicals that have duplicates, and what reconciling the groups without canonical costs.
 
     Raises:
         InvalidInputError: If the plan or the archive cannot be used, or the archive cannot be written; what was deleted
@@ -78,9 +89,11 @@ def apply_removal(
         GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
     """
     check_output("archive", archive)
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
     plan: Plan = yield Compute(read_plan, (check_input("path", path),))
     yield Compute(refuse_archive_name, (archive, path))
-    kinds: Counter[str] = Counter()
+    is_done = True
     names = sorted(plan.header.index_uuids)
     uuids = yield from read_uuids(names)
     standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
@@ -89,45 +102,71 @@ def apply_removal(
         answer = yield Call("get_mapping", {"index": standing})
         mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
         yield from refuse_updates(standing, mappings)
+    view = yield from _standing_view(plan.header, standing)
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
         if standing:
-            yield from _check_guards(plan, writer, standing, sizes)
+            yield from _check_guards(plan, writer, view, standing, sizes)
         removals = plan.removals()
         done = 0
-        deleted: list[str] = []
+        gone: set[str] = set()
+        restored: set[str] = set()
+        deleted = 0
         batch = _Batch(plan, writer)
-        with noting(lambda: f"{len(deleted) + batch.gone:,} documents were deleted, and {archive} has each of them"):
+        with noting(lambda: f"{deleted + batch.gone:,} documents were deleted, and {archive} has each of them"):
             while lines := (yield Compute(_take, (removals, sizes.removed))):
                 records = yield from batch.carry_out(lines)
                 batch = _Batch(plan, writer)
-                deleted += [record.id for record in records if record.action == "deleted"]
+                deleted += sum(record.action == "deleted" for record in records)
                 for record in records:
-                    kinds.update([record.kind] if record.kind else [])
+                    is_done = is_done and record.kind not in AGAIN
+                    # What another run of the plan deleted is gone, too; what came back names its former canonical.
+                    gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
+                    restored |= {record.id} if record.action == "restored" else set()
                     yield Emit(record)
                 done += len(lines)
                 yield Tell(Progress(done, len(plan), "removing documents"))
             if standing:
                 yield from refresh(standing)
-            if context is not None:
+            if context is not None and standing and (gone or restored):
                 prefix = plan.header.prefix
                 if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
-                    yield from untag_removed(taggable, deleted, prefix=prefix)
-                if standing and plan.header.is_by_containment:
-                    yield from regroup_without(replace(context, prefix=prefix), standing, deleted)
-    return kinds
+                    for record in (yield from untag_removed(view, taggable, sorted(gone), prefix=prefix)):
+                        is_done = is_done and record.is_done
+                        yield Emit(record)
+                own = replace(context, prefix=prefix)
+                settled = yield from regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+                is_done = is_done and settled
+    return is_done
+
+
+def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str]]:
+    """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
+    view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
+    if other := [name for name in view if name not in standing] if standing else []:
+        try:
+            yield from ask(Call("get_mapping", {"index": ",".join(view)}))
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            raise InvalidInputError(
+                f"the plan is for {', '.join(other)}, which does not exist any more: plan again"
+            ) from error
+    return view
 
 
 def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]:
     return list(islice(removals, most))
 
 
-def _check_guards(plan: Plan, writer: ArchiveWriter, names: Sequence[str], sizes: RemovalSizes) -> Flow[None]:
+def _check_guards(
+    plan: Plan, writer: ArchiveWriter, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+) -> Flow[None]:
     """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
     guards = plan.header.guards
     yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
     planned = {value: share.removals for value, share in guards.values.items()}
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
-    present = yield from count_shares(names, guards, planned)
+    present = yield from count_shares(view, names, guards, planned)
     excess: list[Excess] = []
     for everywhere in (False, True):
         done, done_by_value = yield from _count_done(plan, writer, sizes, everywhere=everywhere)
@@ -234,6 +273,8 @@ class _Batch:
         names = tuple(sorted(self._plan.header.index_uuids))
         if fresh and len(names) > 1:
             fresh[0] = replace(fresh[0], together=names)
+        if fresh and not set(names).issuperset(self._plan.header.view):
+            fresh[0] = replace(fresh[0], view=self._plan.header.view)
         yield Compute(self._writer.append, (fresh,))
         return archived
 

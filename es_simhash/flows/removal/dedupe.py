@@ -19,8 +19,9 @@ from es_simhash.flows.grouping.reconcile import read_groups, reconcile
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Compute, Emit, Flow
 from es_simhash.flows.removal.apply import apply_removal
-from es_simhash.flows.removal.deduped import AGAIN, Deduped
+from es_simhash.flows.removal.deduped import Deduped
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
+from es_simhash.flows.removal.regroup import OnRegrouped
 from es_simhash.flows.resolve import resolve_index
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.write_targets import refuse_updates
@@ -108,7 +109,14 @@ def show_duplicates(context: Context, index: Index, options: PlanOptions) -> Flo
             yield Emit(Deduped.of(removal, "would delete"))
 
 
-def delete_duplicates(context: Context, index: Index, options: PlanOptions, archive: FilePath) -> Flow[None]:
+def delete_duplicates(
+    context: Context,
+    index: Index,
+    options: PlanOptions,
+    archive: FilePath,
+    *,
+    on_regrouped: OnRegrouped | None = None,
+) -> Flow[None]:
     """
     Plan the removal of the duplicates of *index*, apply the plan, and emit a :class:`Deduped` for each line.
 
@@ -135,8 +143,7 @@ def delete_duplicates(context: Context, index: Index, options: PlanOptions, arch
         return
     else:
         yield from plan_removal(context, index, path, options)
-    kinds = yield from apply_removal(path, archive, context=context)
-    if not kinds.keys() & AGAIN:
+    if (yield from apply_removal(path, archive, context=context, on_regrouped=on_regrouped)):
         yield Compute(path.unlink)
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.errors import MappingError
+from es_simhash.flows.context import Index, local_names
 from es_simhash.flows.grouping.settings import find_field
 from es_simhash.flows.protocol import Call, Flow, status_of
 from es_simhash.flows.transfer.answers import check_whole, find_gaps
@@ -58,32 +59,35 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
             )
 
 
-def count_shares(names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
+def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
     """
     Return *guards* with the present numbers of documents.
 
     Args:
+        index:
+            What is searched: what an alias does not show is not counted.
         names:
-            The concrete indices.
+            The concrete indices behind it that count.
         guards:
             The guard rails.
         removals:
             How many documents would be removed, for each value of the protected field.
     """
-    documents, gaps = yield from count_documents(list(names), patience=Patience())
+    query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
+    documents, gaps = yield from count_documents(index, query, patience=Patience())
     check_whole(gaps)
     shares: dict[str, Share] = {}
     if guards.protect is not None:
         for part in _parts(sorted(removals), VALUES):
-            counts = yield from _count_values(names, guards.protect, part)
+            counts = yield from _count_values(index, query, guards.protect, part)
             shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
     return Guards(guards.max_share, guards.protect, documents, shares)
 
 
-def _count_values(names: Sequence[str], field: str, values: Sequence[str]) -> Flow[dict[str, int]]:
+def _count_values(index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]) -> Flow[dict[str, int]]:
     terms = {"field": field, "include": list(values), "size": len(values)}
-    body = {"size": 0, "track_total_hits": False, "aggs": {"values": {"terms": terms}}}
-    answer = yield from ask(Call("search", {"index": list(names), "body": body}))
+    body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"values": {"terms": terms}}}
+    answer = yield from ask(Call("search", {"index": index, "body": body}))
     # OpenSearch reports that it counted without looking at documents.
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}

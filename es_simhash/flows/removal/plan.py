@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count, check_field, check_items, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
-from es_simhash.flows.context import Context, Index, Resolved
+from es_simhash.flows.context import Context, Index, Resolved, index_key, local_names
 from es_simhash.flows.grouping.reconcile import read_groups
 from es_simhash.flows.grouping.settings import settle_grouping
 from es_simhash.flows.protocol import Call, Compute, Flow, Progress, Tell
@@ -153,12 +153,14 @@ def plan_removal(
             )
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
-        guards = yield from count_shares(names, guards, planning.removals_by_value(order))
+        guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
         refuse_excess(guards.find_excess(len(order)))
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
-        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)))
+        # Date math means other indices tomorrow.
+        view = () if "<" in index_key(index) else tuple(local_names(index))
+        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)), view=view)
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}

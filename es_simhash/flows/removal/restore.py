@@ -70,6 +70,7 @@ def restore(
     files = [check_input("archive", each) for each in archives]
     lines: Iterator[Archived] = yield Compute(_open, (files,))
     targets = _Targets(context, index)
+    views: dict[str, tuple[str, ...]] = {}  # by plan
     regroup = Regroup(context, few=sizes.few)
     done = 0
     created = Counter[str]()
@@ -78,12 +79,15 @@ def restore(
             work = _Batch(context, created, dry_run=dry_run)
             for line in batch:
                 work.add(line, (yield from targets.find(line.index)))
-                if line.together and not dry_run:
+                if line.view and index is None:
+                    views[line.plan] = line.view
+                elif line.together and not dry_run:
                     regroup.join((yield from targets.find_all(line.together)))
             for line, record in (yield from work.carry_out()):
                 if record.action in ("restored", "exists") or record.kind == "pipeline":
                     canonical = yield from targets.find(line.canonical.index)
-                    regroup.add(line.id, (yield from targets.find(line.index)), canonical)
+                    view = views.get(line.plan, ())
+                    regroup.add(line.id, (yield from targets.find(line.index)), canonical, view)
                 yield Emit(record)
             done += len(batch)
             yield Tell(Progress(done, None, "restoring documents"))

@@ -8,7 +8,7 @@ written here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -50,6 +50,8 @@ class Target:
             More about that.
         is_named:
             Whether the caller named it.
+        view:
+            Under which name its documents are grouped: the alias that the caller named, else its own name.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Target:
     fault: RestoredKind | None = None
     detail: str = ""
     is_named: bool = False
+    view: str = ""
 
     def is_newer_than(self, moment: str) -> bool:
         """Return whether the index may have been created after *moment*."""
@@ -114,7 +117,7 @@ def _judge(
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = yield from _read_settings(name, index)
     vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
-    return Target(name, settings, is_stream, created, vectors, may_change, fault)
+    return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
 
 
 def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow[Target]:
@@ -133,7 +136,7 @@ def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow
         raise InvalidInputError(
             f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
         )
-    return (yield from _judge(context, index, index, mappings[index]))
+    return replace((yield from _judge(context, index, index, mappings[index])), view=name)
 
 
 def _stream_of(index: str) -> Flow[str | None]:

@@ -9,7 +9,6 @@ What changes a text through us removes the tag: ``ingest``, ``backfill`` and ``f
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -134,23 +133,22 @@ def _kind_of(outcome: Outcome) -> DedupedKind:
     return "conflict" if outcome.status == CONFLICT else "refused"
 
 
-def untag_removed(names: Sequence[str], ids: Sequence[str], *, prefix: str) -> Flow[None]:
+def untag_removed(index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str) -> Flow[list[Deduped]]:
     """
-    Remove the tags that name one of *ids* from documents of the indices *names*; warn of what the server refuses.
+    Remove the tags that name one of *ids* from documents of *index* that are in *names*; return what was done.
 
     The documents with these ids were removed, so that what stood in them must be found again.
     """
-    refused = 0
+    records: list[Deduped] = []
     for begin in range(0, len(ids), BATCH):
-        found = yield from _read_tags(names, prefix, ids=ids[begin : begin + BATCH])
-        records = yield from _untag(found, prefix, dry_run=False)
-        refused += sum(not each.is_done for each in records)
-    if refused:
-        warnings.warn(f"{refused} tags name documents that were removed: run dedupe(contained=...) again", stacklevel=2)
+        query = {"terms": {Fields(prefix).contained_in: list(ids[begin : begin + BATCH])}}
+        found = yield from _read_tags(index, prefix, [query, {"terms": {"_index": list(names)}}])
+        records += yield from _untag(found, prefix, dry_run=False)
+    return records
 
 
-def _read_tags(index: Index, prefix: str, *, ids: Sequence[str] | None = None) -> Flow[dict[Key, str]]:
-    """Return the tags of documents of *index*: all of them, or those that name one of *ids*."""
+def _read_tags(index: Index, prefix: str, clauses: Sequence[Mapping[str, Any]] = ()) -> Flow[dict[Key, str]]:
+    """Return the tags of documents of *index* that match *clauses*."""
     field = Fields(prefix).contained_in
     found: dict[Key, str] = {}
 
@@ -158,7 +156,7 @@ def _read_tags(index: Index, prefix: str, *, ids: Sequence[str] | None = None) -
         found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
 
     yield from refresh(index)
-    query: dict[str, Any] = {"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}
+    query = {"bool": {"filter": [{"exists": {"field": field}}, *clauses]}}
     body = {"query": query, "docvalue_fields": [field], "_source": False}
     check_whole((yield from read_each(index, body, note, page=PAGE)))
     return found

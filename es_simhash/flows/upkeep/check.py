@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import SimHashError
-from es_simhash.flows.context import Context, Index
+from es_simhash.flows.context import Context, Index, local_names
 from es_simhash.flows.protocol import Flow, error_text, status_of
-from es_simhash.flows.transfer.answers import sentences
+from es_simhash.flows.resolve import narrowed
+from es_simhash.flows.transfer.answers import Gap, sentences
 from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.write_targets import read_source_modes
 from es_simhash.flows.upkeep.manage import read_mappings
@@ -76,23 +77,23 @@ def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
     Return, for each of the indices, whether lookups work there, and if not, why not. Reads only.
     """
     mappings = yield from read_source_modes(index, (yield from read_mappings(index)))
+    hidden = [] if local_names(index) == list(mappings) else (yield from narrowed(index))
     checks = []
     for name, mapping in mappings.items():
-        checks.append((yield from _check(context, name, mapping)))
+        checks.append((yield from _check(context, index if name in hidden else name, name, mapping)))
     return checks
 
 
-def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
+def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
+    """Check the index *name*, with the numbers of its documents that *index* shows."""
     settings, faults = judge_mapping(context, mapping)
     ready = not faults
     faults += find_source_faults(mapping)
     faults += find_group_faults(mapping, prefix=context.prefix) if ready else []
     documents = fingerprinted = 0
     try:
-        documents, gaps = yield from count_documents(name)
-        fingerprinted, more = yield from count_documents(
-            name, {"exists": {"field": Fields(context.prefix).fingerprint}}
-        )
+        documents, gaps = yield from _count(index, name, {"match_all": {}})
+        fingerprinted, more = yield from _count(index, name, {"exists": {"field": Fields(context.prefix).fingerprint}})
         if whole := sentences([*gaps, *more]):
             ready = False
             faults.append(Fault("not_searchable", found="; ".join(whole)))
@@ -106,10 +107,10 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
         faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
     if ready and fingerprinted < documents:
         faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
-        faults += yield from _pipeline_errors(name, mapping, context.prefix)
+        faults += yield from _pipeline_errors(index, name, mapping, context.prefix)
     with_passages = None
     if ready and settings is not None and settings.passages is not None:
-        with_passages, more_faults = yield from _judge_passages(name, settings, context.prefix)
+        with_passages, more_faults = yield from _judge_passages(index, name, settings, context.prefix)
         faults += more_faults
     grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
@@ -128,22 +129,29 @@ def _check(context: Context, name: str, mapping: Mapping[str, Any]) -> Flow[Inde
     )
 
 
-def _judge_passages(name: str, settings: IndexSettings, prefix: str) -> Flow[tuple[int, list[Fault]]]:
+def _count(index: Index, name: str, query: Mapping[str, Any]) -> Flow[tuple[int, list[Gap]]]:
+    """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
+    if index == name:
+        return count_documents(name, query)
+    return count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+
+
+def _judge_passages(index: Index, name: str, settings: IndexSettings, prefix: str) -> Flow[tuple[int, list[Fault]]]:
     """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
     fields = Fields(prefix)
-    number, _ = yield from count_documents(name, {"exists": {"field": fields.passages}})
-    missing, _ = yield from count_documents(name, without_passages_query(prefix))
+    number, _ = yield from _count(index, name, {"exists": {"field": fields.passages}})
+    missing, _ = yield from _count(index, name, without_passages_query(prefix))
     if missing:
         return number, [Fault("without_passages", fields.passages, str(missing), str(number + missing))]
     return number, [Fault("passages_partial", fields.passages)] if settings.passages == "partial" else []
 
 
-def _pipeline_errors(name: str, mapping: Mapping[str, Any], prefix: str) -> Flow[list[Fault]]:
+def _pipeline_errors(index: Index, name: str, mapping: Mapping[str, Any], prefix: str) -> Flow[list[Fault]]:
     """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
     field = Fields(prefix).error
     if field.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
         return []
-    number, _ = yield from count_documents(name, {"exists": {"field": field}})
+    number, _ = yield from _count(index, name, {"exists": {"field": field}})
     return [Fault("pipeline_errors", field, str(number))] if number else []
 
 

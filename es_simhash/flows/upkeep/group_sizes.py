@@ -43,10 +43,11 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
     reader = BucketReader(index, duplicates, fields.group, page=PAGE, has_ranges=True)
     sizes: Counter[int] = Counter()
     largest: list[tuple[int, str]] = []
-    without = several = 0
+    without = several = lost = 0
     while page := (yield from reader.read()):
         found = yield from _count(index, canonicals, fields.group, [name for name, _ in page])
         without += sum(not found.get(name) for name, _ in page)
+        lost += sum(bucket["doc_count"] for name, bucket in page if not found.get(name))
         several += sum(found.get(name, 0) > 1 for name, _ in page)
         counted = [(found.get(name, 0) + bucket["doc_count"], name) for name, bucket in page]
         sizes.update(size for size, _ in counted)
@@ -56,6 +57,7 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
         tuple(GroupSize(name, size) for size, name in largest if size > 1),
         without,
         several,
+        lost,
     )
 
 

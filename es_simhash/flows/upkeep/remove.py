@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.flows.context import Context, Index
+from es_simhash.flows.context import Context, Index, local_names
 from es_simhash.flows.protocol import Flow, noting
+from es_simhash.flows.resolve import narrowed
 from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.bulk import send_bulk
+from es_simhash.flows.transfer.count import count_documents
 from es_simhash.flows.transfer.pages import Hits, read_pages
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
@@ -42,7 +44,7 @@ class Removal:
             The documents that could not be changed.
         indices:
             Names of the indices whose ``_meta`` no longer names the prefix, or no longer records a grouping; empty
-            while there are failures.
+            while there are failures. An index of which an alias hides documents with the fields is not among them.
     """
 
     documents: int
@@ -70,25 +72,39 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
     clearing = _Clearing(prefix, groups_only=groups_only)
     fields = [f"{prefix}.{name}" for name in TAGS] if groups_only else [prefix]
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
+    yield from refresh(names)
+    # What an alias hides keeps its fields; so their record stays, too.
+    names = yield from _shown_whole(index, names, query)
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
     with noting(lambda: "no document was changed"):
-        for name, mapping in mappings.items():
-            if left[name] is None and (retired := retired_markers(mapping, prefix=prefix)):
+        for name in names:
+            if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
                 yield from change_mapping(
-                    name, mapping, {"properties": {prefix: {"properties": retired}}}, prefix=prefix
+                    name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
                 )
                 context.forget()
-    yield from refresh(names)
     with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
-        check_whole((yield from read_pages(names, body, clearing.clear, page=PAGE)), "run remove again")
+        check_whole((yield from read_pages(index, body, clearing.clear, page=PAGE)), "run remove again")
     if not clearing.failures:
-        for name, mapping in mappings.items():
-            meta = merge_meta(mapping.get("_meta"), left[name], prefix=prefix)
-            yield from change_mapping(name, mapping, {"_meta": meta}, prefix=prefix)
+        for name in names:
+            meta = merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix)
+            yield from change_mapping(name, mappings[name], {"_meta": meta}, prefix=prefix)
         context.forget()
-    yield from refresh(names)
+    yield from refresh(index)
     return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
+
+
+def _shown_whole(index: Index, names: Sequence[str], query: Mapping[str, Any]) -> Flow[list[str]]:
+    """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
+    found = list(names)
+    for name in [] if local_names(index) == found else (yield from narrowed(index)):
+        everything, gaps = yield from count_documents(name, query)
+        shown, more = yield from count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+        check_whole([*gaps, *more])
+        if shown < everything:
+            found.remove(name)
+    return found
 
 
 def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSettings | None:  # noqa: FBT001
