@@ -16,20 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
+from es_simhash.flows.grouping.contained_tags import read_tags, untag
 from es_simhash.flows.grouping.settings import refuse_untaggable
 from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
 from es_simhash.flows.resolve import resolve_index
-from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
-from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.index.faults import refuse_updates
-from es_simhash.index.fields import CONTAINED_IN, Fields
-from es_simhash.index.keys import Key, document_key
+from es_simhash.index.fields import CONTAINED_IN
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.judge import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
@@ -38,7 +37,6 @@ from es_simhash.removal.records import PlannedRemoval
 __all__ = ["tag_contained", "untag_removed"]
 
 BATCH = 200
-PAGE = 5_000
 
 
 @reads_primaries
@@ -74,7 +72,7 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
                 yield Emit(record)
             done += len(lines)
             yield Tell(Progress(done, len(plan), "tagging documents"))
-    found = yield from _read_tags(index, context.prefix)
+    found = yield from read_tags(index, context.prefix)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):
         part = dict(list(wrong.items())[begin : begin + BATCH])
@@ -143,26 +141,11 @@ def untag_removed(names: Sequence[str], ids: Sequence[str], *, prefix: str) -> F
     """
     refused = 0
     for begin in range(0, len(ids), BATCH):
-        found = yield from _read_tags(names, prefix, ids=ids[begin : begin + BATCH])
+        found = yield from read_tags(names, prefix, ids=ids[begin : begin + BATCH])
         records = yield from _untag(found, prefix, dry_run=False)
         refused += sum(not each.is_done for each in records)
     if refused:
         warnings.warn(f"{refused} tags name documents that were removed: run dedupe(contained=...) again", stacklevel=2)
-
-
-def _read_tags(index: Index, prefix: str, *, ids: Sequence[str] | None = None) -> Flow[dict[Key, str]]:
-    """Return the tags of documents of *index*: all of them, or those that name one of *ids*."""
-    field = Fields(prefix).contained_in
-    found: dict[Key, str] = {}
-
-    def note(hits: Hits) -> None:
-        found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
-
-    yield from refresh(index)
-    query: dict[str, Any] = {"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}
-    body = {"query": query, "docvalue_fields": [field], "_source": False}
-    check_whole((yield from read_each(index, body, note, page=PAGE)))
-    return found
 
 
 def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[Deduped]]:
@@ -170,17 +153,12 @@ def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[
     if dry_run:
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
 
-    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-        own = found.get("_source", {}).get(prefix) or {}
-        return _update(prefix, None) if own.get(CONTAINED_IN) == tags[key] else None
-
-    outcomes = yield from rewrite(list(tags), change, source=[prefix])
     records = []
-    for (key, tag), outcome in zip(tags.items(), outcomes, strict=True):
-        if outcome is not None and outcome.is_done:
-            records.append(_untagged(key, tag, "untagged"))
-        elif outcome is not None and outcome.status != MISSING:
-            records.append(_untagged(key, tag, "kept", _kind_of(outcome), str(outcome.error)))
+    for key, outcome in (yield from untag(tags, prefix)).items():
+        if outcome.is_done:
+            records.append(_untagged(key, tags[key], "untagged"))
+        elif outcome.status != MISSING:
+            records.append(_untagged(key, tags[key], "kept", _kind_of(outcome), str(outcome.error)))
     return records
 
 
@@ -188,5 +166,5 @@ def _untagged(key: Key, tag: str, action: Any, kind: DedupedKind | None = None, 
     return Deduped(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
 
 
-def _update(prefix: str, container: str | None) -> tuple[str, Any]:
+def _update(prefix: str, container: str) -> tuple[str, Any]:
     return "update", {"doc": {prefix: {CONTAINED_IN: container}}}
