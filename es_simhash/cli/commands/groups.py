@@ -89,7 +89,7 @@ def command(
             else:
                 _show(group, lines)
     if merged:
-        said = f"{count(merged, 'name')} of a group stand for several groups, because several documents have that id"
+        said = f"{count(merged, 'group')} shown as one because documents of several indices have one id"
         warn(f"{said}: give each another id, or look at each index by itself", kind="shared_ids", number=merged)
     if not found:
         note(f"no group of {min_size} or more documents")
