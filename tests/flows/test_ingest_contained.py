@@ -14,7 +14,8 @@ from tests.flows.test_contained import LONG, words
 
 NEW = {"part": LONG[100:500], "other": words(2, 60), "late": words(3, 60), "first": LONG[:300]}
 NEW["early"] = NEW["late"][:200]
-RIGHT = {"part": "long", "first": "long"}
+NEW |= {"more": words(5, 60), "end": words(4, 90)[-200:], "whole": words(4, 90)}
+RIGHT = {"part": "long", "first": "long", "early": "late", "end": "whole"}
 
 
 def make_store():
@@ -34,23 +35,29 @@ def containers(run):
     return {each.id: each.contained_in.id for each in run.emitted if each.contained_in is not None}
 
 
-def assert_true(store, policy):
-    """What the index lacks, or has tagged, stands in the document that was there before."""
+def assert_true(store, policy, run):
+    """What the index has tagged stands in that document, and so does what was skipped."""
     tags = {id_: each["source"]["simhash"].get("contained_in") for id_, each in store.docs.items()}
     assert {id_: tag for id_, tag in tags.items() if tag}.items() <= (RIGHT if policy == "tag" else {}).items()
+    # Where the run broke off, a tag of the batch that was being written may name what was not.
+    reported = {each.id: each for each in run.emitted}
+    for id_, each in reported.items():
+        if each.action == "skipped" or (each.contained_in and run.error is None):
+            assert store.docs[RIGHT[id_]]["source"]["body"] == ({"long": LONG} | NEW)[RIGHT[id_]]
 
 
 @pytest.mark.parametrize("policy", ["tag", "skip"])
 def test_undisturbed(policy):
-    """What the same run wrote, and a search does not show, contains nothing yet."""
+    """What the same run wrote counts, in batches before and in the same batch."""
     store = make_store()
     run = run_ingest(store, policy)
     assert containers(run) == RIGHT
     assert store.docs.keys() - {"long"} == (NEW.keys() if policy == "tag" else NEW.keys() - RIGHT.keys())
     assert {each.action for each in run.emitted if each.id in RIGHT} == {"written" if policy == "tag" else "skipped"}
-    assert_true(store, policy)
-    # Each batch costs the lookup of its groups, and that of its passages.
-    assert sum("passages" in str(call.arguments) for call in run.calls if call.api == "msearch") == 3
+    assert_true(store, policy, run)
+    # Each batch costs the lookup of its groups, and that of its passages; refreshes only where they may show something.
+    assert sum("passages" in str(call.arguments) for call in run.calls if call.api == "msearch") == 4
+    assert run.apis.count("refresh") == (5 if policy == "tag" else 4)
 
 
 @pytest.mark.parametrize("policy", ["tag", "skip"])
@@ -61,13 +68,13 @@ def test_a_failure_at_any_call(policy, failure):
         store = make_store()
         run = run_ingest(store, policy, fail_at=number, failure=failure)
         assert containers(run).items() <= RIGHT.items()
-        assert_true(store, policy)
+        assert_true(store, policy, run)
         if is_harmless(run, number, failure) or (run.hit in PATIENT and failure.status_code == 503):
             assert (run.error, containers(run), len(run.emitted)) == (None, RIGHT, len(NEW))
         else:
             assert run.error is failure or run.hit in CLOSES
         gone = {each.id for each in run.emitted if each.action == "skipped"}
-        assert {each.id for each in run.emitted} - gone <= store.docs.keys()
+        assert {each.id for each in run.emitted if each.action != "refused"} - gone <= store.docs.keys()
 
 
 def test_shards_that_do_not_answer():
@@ -84,9 +91,9 @@ def test_shards_that_do_not_answer():
     store = Silent(mapping=build_mapping(text_field="body", passages=True))
     store.docs, store.shown = make_store().docs, make_store().docs
     run = run_ingest(store, "skip")
-    assert {each.action for each in run.emitted} == {"written"}
-    assert all("may have been missed" in each.reason for each in run.emitted)
-    assert store.docs.keys() == {"long", *NEW}
+    assert containers(run) == {"end": "whole"}  # of the same batch
+    assert all("may have been missed" in each.reason for each in run.emitted if each.id != "end")
+    assert store.docs.keys() == {"long", *NEW} - {"end"}
 
 
 def test_a_container_that_the_same_run_changes():
@@ -131,3 +138,26 @@ def test_a_request_that_is_too_large():
     store.docs, store.shown = make_store().docs, make_store().docs
     run = run_ingest(store, "skip")
     assert (run.error, containers(run)) == (None, RIGHT)
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+@pytest.mark.parametrize("batch", [1, 2, 10])
+def test_a_container_that_is_refused(policy, batch):
+    """What stands in it is written without a tag, also where a chain of documents goes back to it."""
+    store = make_store()
+    store.refuse = lambda header: 400 if header["_id"] == "whole" else None
+    documents = [
+        {"_id": id_, "body": words(4, 90)[-size:]} for id_, size in (("whole", 9999), ("end", 300), ("e", 200))
+    ]
+    options = IngestOptions(on_duplicate=policy, contained=0.95)
+    run = carry_out(ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=batch)), store)
+    assert [each.action for each in run.emitted][:2] == ["refused", "written"]
+    tags = {id_: each["source"]["simhash"].get("contained_in") for id_, each in store.docs.items()}
+    if batch == 1:
+        assert containers(run) == {"e": "end"}
+    else:
+        assert "end" in store.docs
+        assert tags["end"] is None
+        assert all(tag in (None, "end") for tag in tags.values())
+        assert containers(run).items() <= {"e": "end"}.items()
+    assert "e" in store.docs or containers(run) == {"e": "end"}

@@ -1,4 +1,4 @@
-"""Searches cut to the limits of a server, by hand: what is sent again, what is remembered, and what is left to a flow."""
+"""Searches cut to the limits of a server, by hand: what is sent again, remembered, and left to a flow."""
 
 import pytest
 

@@ -357,3 +357,52 @@ def test_the_command(run, filled, tmp_path):
         ["--contained", "0.95", "--verify", "0.9"],
     ):
         assert run("dedupe", filled, *wrong).exit_code in (1, 2)
+
+
+def change_by_others(server, index):
+    """Change containers, and a document that is tagged, as programs do that know nothing of tags."""
+    server.request("DELETE", f"/{index}/_doc/article?refresh=true")
+    bodies = {"half": words(7, 90), "chain3": f"{words(40, 20)} {CHAIN}", "excerpt": han(9, 200)}
+    for id_, body in bodies.items():
+        send_lines(server, [{"update": {"_index": index, "_id": id_}}, {"doc": {"body": body}}])
+    return {"chain1": "chain3", "chain2": "chain3", "equal2": "equal1"}
+
+
+def test_reconcile_removes_tags_that_are_true_no_more(server, filled, simhash, run):
+    """Whoever deleted or changed the container, or the tagged document; a text that cannot be read says nothing."""
+    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    simhash.reconcile(filled)
+    left = change_by_others(server, filled)
+    assert simhash.reconcile(filled, since="2020-01-01").untagged == 0
+    expected = simhash.reconcile(filled, dry_run=True)
+    assert (expected.untagged, expected.is_settled, tags(server, filled)) == (3, False, GONE)
+    result = run("reconcile", filled)
+    assert "3 documents lost a tag contained_in that is true no more" in result.stdout
+    assert tags(server, filled) == left
+    again = simhash.reconcile(filled)
+    assert (again.untagged, again.is_settled, again.failures) == (0, True, ())
+    send_lines(server, [{"update": {"_index": filled, "_id": "equal1"}}, {"doc": {"body": 7}}])
+    assert (simhash.reconcile(filled).untagged, tags(server, filled)) == (0, left)
+
+
+def test_follow_removes_tags_that_are_true_no_more(server, filled, simhash, index):
+    """As soon as it sees that the container has another text."""
+    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    simhash.reconcile(filled)
+    state = {"once": True, "state_index": f"{index}-state"}
+    list(simhash.follow(filled, **state))
+    list(simhash.follow(filled, **state))
+    send_lines(server, [{"update": {"_index": filled, "_id": "half"}}, {"doc": {"body": words(7, 90)}}])
+    list(simhash.follow(filled, **state))
+    assert tags(server, filled) == {id_: GONE[id_] for id_ in GONE if id_ != "mail"}
+
+
+def test_a_container_in_another_index_counts(server, filled, simhash, sync_client):
+    """Where both indices are named."""
+    other = f"{filled}-b"
+    fill(server, other, simhash, {"part": " ".join(ARTICLE.split()[100:])})
+    both = [filled, other]
+    list(simhash.dedupe(both, dry_run=False, **CONTAINED))
+    assert tags(server, other) == {"part": "article"}
+    assert (simhash.reconcile(both).untagged, tags(server, other)) == (0, {"part": "article"})
+    assert (simhash.reconcile(other).untagged, tags(server, other)) == (1, {})

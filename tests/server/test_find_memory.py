@@ -92,7 +92,7 @@ def test_more_documents_than_a_page(server, index, simhash):
 
 
 def test_an_index_that_is_made_anew(server, index, sync_simhash):
-    """Between two batches: the point in time is of the former index, and the same documents are found in the new one."""
+    """Between two batches: the point in time is of the former index; the same documents are found in the new one."""
     asked = [each ^ 1 for each in STORED] * 12
     size = Sizes().batch_in_memory
 

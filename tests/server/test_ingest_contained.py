@@ -10,6 +10,7 @@ from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, w
 from tests.server.archives import raw_source
 from tests.server.support import ONE_SHARD, put, read_all, send_lines
 from tests.server.test_contained import ARTICLE, CHAIN, DOCUMENTS, GONE, MAIL, fill, tags
+from tests.server.test_ingest_estates import only_opensearch
 from tests.server.test_passages import han, words
 
 OLD = {id_: DOCUMENTS[id_] for id_ in ("article", "half", "chain3", "equal1", "chinese")}
@@ -82,20 +83,72 @@ def test_a_tagged_document_contains_nothing(server, index, simhash):
 
 def test_its_own_old_version_contains_nothing(server, filled, simhash):
     """A document that is cut is written; what stands in it is compared with the text that the index will show."""
-    cut = " ".join(ARTICLE.split()[:150])
-    reports = write(simhash, filled, {"article": cut, "teaser": DOCUMENTS["teaser"]})
-    assert (found(reports), {each.action for each in reports.values()}) == ({}, {"written"})
+    cut, end = " ".join(ARTICLE.split()[:150]), " ".join(ARTICLE.split()[140:])
+    reports = write(simhash, filled, {"article": cut, "teaser": DOCUMENTS["teaser"], "end": end})
+    assert (found(reports), reports["end"].action) == ({"teaser": "article"}, "written")
     assert read_all(server, filled)["article"]["body"] == cut
 
 
-def test_what_the_same_run_wrote_is_not_compared(server, index, simhash):
-    """Whether or not a search shows it by chance; a later run, or dedupe, compares it."""
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+@pytest.mark.parametrize("batch", [1, 3, 500])
+def test_what_the_same_run_wrote_is_compared(server, index, simhash, batch, policy):
+    """In batches before and in the same batch; of a later batch nobody knows yet. No refresh but ours shows it."""
     fill(server, index, simhash, {})
-    documents = {"long": ARTICLE, "teaser": DOCUMENTS["teaser"], "more": DOCUMENTS["teaser"] + " more of it"}
-    assert found(write(simhash, index, documents, batch=1)) == {}
+    server.request("PUT", f"/{index}/_settings", {"index.refresh_interval": -1})
+    documents = {"long": ARTICLE, "teaser": DOCUMENTS["teaser"], "more": ARTICLE[:100] + words(9, 20)}
+    later = {"chain2": DOCUMENTS["chain2"], "chain1": DOCUMENTS["chain1"], "chain3": CHAIN, "end": ARTICLE[-500:]}
+    expected = {"teaser": "long", "chain1": "chain2", "end": "long"}
+    if batch > 1:  # the longer one comes last of the same batch
+        expected |= {"chain1": "chain3", "chain2": "chain3"}
+    reports = write(simhash, index, {**documents, **later}, policy, batch=batch)
+    assert found(reports) == expected
+    assert {each.contained_in.index for each in reports.values() if each.contained_in} == {index}
     server.request("POST", f"/{index}/_refresh")
-    assert {each.id for each in simhash.dedupe(index, contained=0.95)} == {"teaser"}
-    assert found(write(simhash, index, {"new": DOCUMENTS["teaser"]})) == {"new": "teaser"}
+    there = set(read_all(server, index))
+    assert there == reports.keys() - (expected.keys() if policy == "skip" else set())
+    assert tags(server, index) == (expected if policy == "tag" else {})
+    left = {each.id: each.canonical for each in simhash.dedupe(index, contained=0.95) if each.action == "would tag"}
+    complete = {"teaser": "long", "chain1": "chain3", "chain2": "chain3", "end": "long"}
+    assert left == {id_: complete[id_] for id_ in complete if id_ in there}
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+@pytest.mark.parametrize("batch", [1, 500])
+def test_a_container_of_the_same_run_that_is_refused(server, index, simhash, batch, policy):
+    """What stands in it is written, without a tag: the index has no such text."""
+    fill(server, index, simhash, {}, mappings={"properties": {"day": {"type": "date"}}})
+    documents = {
+        "long": {"body": ARTICLE, "day": "never"},
+        "teaser": DOCUMENTS["teaser"],
+        "chain3": CHAIN,
+        "chain1": DOCUMENTS["chain1"],
+    }
+    reports = write(simhash, index, documents, policy, batch=batch)
+    assert {id_: each.action for id_, each in reports.items() if id_ in ("long", "teaser")} == {
+        "long": "refused",
+        "teaser": "written",
+    }
+    assert found(reports) == {"chain1": "chain3"}
+    assert tags(server, index) == ({"chain1": "chain3"} if policy == "tag" else {})
+    assert set(read_all(server, index)) == {"teaser", "chain3"} | ({"chain1"} if policy == "tag" else set())
+
+
+@only_opensearch
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+def test_a_container_of_the_same_run_whose_text_a_pipeline_changes(server, index, simhash, policy):
+    """What the index has of it is read before a document counts as contained."""
+    fill(server, index, simhash, {})
+    processor = {"set": {"field": "body", "value": words(40, 200), "if": "ctx.cut == true"}}
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [processor]})
+    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
+    documents = {"teaser": DOCUMENTS["teaser"], "long": {"body": ARTICLE, "cut": True}}
+    try:
+        reports = write(simhash, index, documents, policy)
+        assert (found(reports), tags(server, index)) == ({}, {})
+        assert set(read_all(server, index)) == {"teaser", "long"}
+    finally:
+        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
+        server.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
 def test_what_cannot_be_known_is_written(server, filled, simhash):

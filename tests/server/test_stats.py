@@ -137,6 +137,27 @@ def test_one_id_in_several_indices(server, sync_client, simhash, run, index):
     assert "2 names of a group" in result.stderr
 
 
+def test_one_id_names_groups_of_several_indices(server, simhash, run, index):
+    """Where they are grouped together, and where groups are shown; copies of one document are one group."""
+    others = {index: ["rain", "bridge", "copy"], f"{index}-b": ["shares", "trees", "copy"]}
+    for name, (first, second, third) in others.items():
+        simhash.create_index(name, text_field="body", max_distance=3)
+        bodies = {"a": first, "b": first, "x": second, "same": third}
+        put(server, name, [{"_id": id_, "body": f"{word} " * 30} for id_, word in bodies.items()])
+        list(simhash.backfill(name))
+    done = simhash.reconcile(f"{index}*")
+    assert [(each.id, each.indices) for each in done.shared_ids] == [
+        ("a", (index, f"{index}-b")),
+        ("x", (index, f"{index}-b")),
+    ]
+    assert (done.is_settled, simhash.reconcile(index).shared_ids) == (True, ())
+    assert [(each.id, each.canonicals) for each in simhash.groups(f"{index}*")] == [("a", 2), ("same", 1)]
+    assert [(each.id, each.canonicals) for each in simhash.groups(index)] == [("a", 1)]
+    result = run("reconcile", f"{index}*")
+    assert f"2 ids of several groups (a names 2 groups: documents of {index}, {index}-b)" in result.stderr
+    assert "1 group shown as one because" in run("groups", f"{index}*").stderr
+
+
 def grouped(id_, canonical):
     """Return a document of the group of *canonical*, or of its own."""
     own = fingerprint_fields(7) | {"_id": id_}

@@ -16,7 +16,7 @@ from es_simhash.cli.grouping_options import verification
 from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target, parse_fields
-from es_simhash.cli.output import count, note, print_json
+from es_simhash.cli.output import count, note, print_json, warn
 from es_simhash.flows.grouping.groups import Group
 from es_simhash.index.measures.verification import Verified
 from es_simhash.index.rescore import NearDup
@@ -75,6 +75,7 @@ def command(
         "contained": contained,
     }
     found = False
+    merged = 0
     with (
         connect(target, index) as connection,
         closing(connection.simhash.groups(index, **given)) as groups,
@@ -82,10 +83,14 @@ def command(
     ):
         for group in groups:
             found = True
+            merged += group.canonicals > 1
             if as_json:
                 print_json(group.to_dict())
             else:
                 _show(group, lines)
+    if merged:
+        said = f"{count(merged, 'group')} shown as one because documents of several indices have one id"
+        warn(f"{said}: give each another id, or look at each index by itself", kind="shared_ids", number=merged)
     if not found:
         note(f"no group of {min_size} or more documents")
 

@@ -61,8 +61,8 @@ EXAMPLES = [
     "--contained",
     type=click.FloatRange(SMALLEST_CONTAINED, 1),
     metavar="SHARE",
-    help="Also tag or skip documents of which this share, such as 0.95, stands in a document of INDEX that is at least "
-    "as long. INDEX needs passages.",
+    help="Also tag or skip documents of which this share, such as 0.95, stands in a document that is at least as long. "
+    "INDEX needs passages.",
 )
 @grouping_option
 @click.option("--content-ids", is_flag=True, help="Make missing ids from the content, so that a rerun adds nothing.")
@@ -142,8 +142,8 @@ def command(
     command prints the first of them on stderr, writes all of them to the report, and exits with 1. A document that
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
     of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise. With --contained
-    that holds too for documents that add nothing to a document of INDEX; what the same run wrote before is not compared
-    for that, and es-simhash dedupe --contained finds it.
+    that holds too for documents that add nothing to a document of INDEX, or to one of the files that is not much later;
+    where the longer one comes later, es-simhash dedupe --contained finds it.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.

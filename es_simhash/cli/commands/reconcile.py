@@ -75,6 +75,14 @@ def command(
             f"{index}: {count(report.documents, 'document')}, {count(report.groups, 'group')}, "
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
         )
+        if report.untagged:
+            would = "would lose" if dry_run else "lost"
+            print_line(f"{count(report.untagged, 'document')} {would} a tag contained_in that is true no more")
+    if report.shared_ids:
+        number = len(report.shared_ids)
+        advice = "searches by group show such groups as one: give one of the documents another id"
+        said = f"{count(number, 'id')} of several groups ({report.shared_ids[0]})"
+        warn(f"{said}: {advice}", kind="shared_ids", number=number)
     if report.unread:
         said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
         warn(said, kind="unread", number=report.unread)

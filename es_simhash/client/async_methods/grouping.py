@@ -129,9 +129,10 @@ class AsyncGroupingMethods(AsyncBase):
                 clients call it in a thread. ``None``: do not look for duplicates, write no groups.
             contained:
                 Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
-                document of the index that is at least as long. With ``"skip"`` they are not written, with ``"tag"``
-                they get the field ``simhash.contained_in``. The index needs passages. What this ingest has written
-                since its last refresh is not compared; ``dedupe(contained=...)`` finds that. See docs/passages.md.
+                document that is at least as long: of the index, of the same batch, or written before by this ingest.
+                With ``"skip"`` they are not written, with ``"tag"`` they get the field ``simhash.contained_in``. The
+                index needs passages. Where the longer one comes in a later batch, ``dedupe(contained=...)`` finds
+                that. See docs/passages.md.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
                 measured together. An explicit max_distance or verify overrides the preset.
@@ -232,6 +233,8 @@ class AsyncGroupingMethods(AsyncBase):
 
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
+        Tags ``contained_in`` that are true no more are removed (not with *since*), and the report names ids by which
+        several groups are named (``shared_ids``).
 
         Args:
             index:

@@ -1,18 +1,20 @@
 """
-Finds the documents of a batch that add nothing to a document of the index, before the batch is decided.
+Finds the documents of a batch that add nothing to another document, before the batch is decided.
 
 Documents that share a term of passages are asked for; their texts are read, and compared by the measure of
-``index.passages.contained``. What the same run wrote since its last refresh, or is about to write, is not compared:
-nobody knows yet what the index will hold under these ids. No decision about groups and no write.
+``index.passages.contained``. Where the same run wrote what a search may not show yet and what may count, the index is
+refreshed first. Documents of one batch are compared in memory, and once the batch is written, the text that the index
+then has of each that contains another is read. No decision about groups and no write.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, SearchFailedError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
 from es_simhash.flows.context import Context
 from es_simhash.flows.grouping.contents import TextFields, docvalue_fields_of, read_content
 from es_simhash.flows.grouping.settings import refuse_untaggable
@@ -21,29 +23,29 @@ from es_simhash.flows.lookup.fetch import FETCH, fetch_hits
 from es_simhash.flows.passages.filled import check_filled
 from es_simhash.flows.protocol import Call, Compute, Flow, status_of
 from es_simhash.flows.transfer.answers import Gap, find_gaps, sentences
+from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.retry import Patience, is_passing, retry
 from es_simhash.flows.transfer.texts import read_hit
 from es_simhash.index.documents import text_or_none
 from es_simhash.index.fields import CONTAINED_IN, Fields
 from es_simhash.index.grouping.content import Content, compare_contents
-from es_simhash.index.grouping.in_flight import InFlight
 from es_simhash.index.grouping.item import Container, Item
 from es_simhash.index.grouping.rule import Grouping
 from es_simhash.index.json_text import keep_text
 from es_simhash.index.keys import Key, document_key
-from es_simhash.index.passages.query import candidates_query, terms_query
+from es_simhash.index.passages.query import MOST_CANDIDATES, candidates_query, terms_query
 from es_simhash.index.similarity import shingle_sets
 
 __all__ = ["ContainedLookup", "check_containers"]
 
 ATTEMPTS = 8
 TOO_LARGE = 413
-# Texts that are compared for one document: those that share most of its terms, the rarest first.
-MOST_CANDIDATES = 20
 # A server takes 65,536. What is left out of a longer list can only be missed.
 MOST_TERMS = 10_000
 # A document that contains another has nearly all its terms, so that some of them suffice to put it first.
 RANKED_TERMS = 64
+# Terms and ids that are remembered of what searches may not show yet: some 20 MB.
+MOST_REMEMBERED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,36 +119,55 @@ class ContainedLookup:
         self._text_fields = text_fields
         self._is_skipping = is_skipping
         self._patience = Patience(ATTEMPTS)
-        # Ids of partial updates that no decision knows of: those of the last batch, and of those before it.
-        self._updated: set[str] = set()
-        self._updated_before: set[str] = set()
+        # Of what this run wrote since the last refresh: ids, terms, and whether something is not known.
+        self._written: set[str] = set()
+        self._terms: set[str] = set()
+        self._must_refresh = False
 
-    @property
-    def updated(self) -> int:
-        """Of how many partial updates the ids are remembered, because searches may not show them yet."""
-        return len(self._updated) + len(self._updated_before)
+    def note_written(self, items: Iterable[Item]) -> None:
+        """Note which *items* were written: searches may not show them yet."""
+        for item in items:
+            operation, outcome = item.operation, item.outcome
+            if operation is None or outcome is None or not outcome.is_done:
+                continue
+            self._written.update({str(outcome.id), str(operation.header.get("_id"))})
+            if operation.kind == "update":  # what the document is now, nobody knows
+                self._must_refresh = True
+            elif isinstance(operation.body, Mapping) and isinstance(
+                own := operation.body.get(self._context.prefix), dict
+            ):
+                self._terms.update(own.get("passages") or ())
+        self._must_refresh |= len(self._terms) + len(self._written) > MOST_REMEMBERED
 
-    def note_refresh(self) -> None:
-        """Note that searches show what the batches before the last one wrote."""
-        self._updated_before.clear()
+    def _refresh(self) -> Flow[None]:
+        """Make visible what was written; where shards do not answer, the searches that follow say so."""
+        try:
+            yield from refresh(self._index)
+        except IncompleteSearchError:
+            return
+        self._written.clear()
+        self._terms.clear()
+        self._must_refresh = False
 
-    def apply(self, items: Sequence[Item], in_flight: InFlight) -> Flow[list[Item]]:
+    def apply(self, items: Sequence[Item]) -> Flow[list[Item]]:
         """
         Return *items*, of which those that add nothing have a tag, or no operation any more.
 
-        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts.
-        A refusal raises, except where the server is busy: then it is asked again. Where shards do not answer for long,
-        a document may be missed, and its item says so.
+        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts;
+        and a refresh where documents that this run wrote since the last one share a term. A refusal raises, except
+        where the server is busy: then it is asked again. Where shards do not answer for long, a document may be
+        missed, and its item says so.
         """
-        self._updated_before |= self._updated
-        self._updated = _ids(each for each in items if each.draft is None)
         asked: list[_Asked] = yield Compute(self._questions, (items,))
         if not asked:
             return list(items)
-        changing = _ids(items) | self._updated_before
+        if self._must_refresh or any(not self._terms.isdisjoint(each.terms) for each in asked):
+            yield from self._refresh()
+        ids = Counter(_ids(items))
+        changing = ids.keys() | self._written
         answers = yield from self._search(asked)
         gaps = {each.place: find_gaps(answer) for each, answer in zip(asked, answers, strict=True)}
-        keys = {each.place: _keys(answer, changing, in_flight) for each, answer in zip(asked, answers, strict=True)}
+        keys = {each.place: _keys(answer, changing) for each, answer in zip(asked, answers, strict=True)}
         found: dict[int, Container] = {}
         for part in _parts([each for each in asked if keys[each.place]], keys):
             wanted = list(dict.fromkeys(key for each in part for key in keys[each.place]))
@@ -154,7 +175,57 @@ class ContainedLookup:
             found |= yield Compute(self._compare, (part, keys, candidates))
             for each in part:
                 gaps[each.place] += [unanswered[key] for key in keys[each.place] if key in unanswered]
-        return [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
+        settled = [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
+        # A document that is written again in this batch has two texts.
+        rest = [each for each in asked if each.place not in found and ids[each.id] == 1]
+        among: dict[int, tuple[int, float]] = yield Compute(self._compare_among, (rest,))
+        for number, (other, share) in among.items():
+            place, container = rest[number].place, rest[other]
+            item = items[place]
+            kept = self._settled(item, Container(container.id, "", share), ())
+            withheld = item.operation if kept.operation is None else None
+            position = items[container.place].position
+            settled[place] = replace(kept, container_position=position, withheld=withheld)
+        return settled
+
+    def confirm(self, items: Sequence[Item]) -> Flow[list[Item]]:
+        """
+        Return *items* of a batch that was written, without containers of the same batch that the index has not got.
+
+        The index has got one that it holds under the same id and with the same text: the server may have refused it,
+        and a pipeline may have changed it. Cost: a refresh and searches of these texts, where there are any.
+        """
+        used = {each.container_position for each in items if each.container_position is not None}
+        containers = {
+            each.position: Key(each.outcome.index or "", each.outcome.id or "", _routing(each))
+            for each in items
+            if each.position in used and each.outcome and each.outcome.is_done and not each.is_renamed
+        }
+        if not used:
+            return list(items)
+        found: dict[Key, _Candidate] = {}
+        if containers:
+            yield from self._refresh()
+            found, _ = yield from self._read(list(containers.values()))
+        texts = {each.position: self._text(each) for each in items if each.position in containers}
+        right = {n: key for n, key in containers.items() if key in found and found[key].text == texts[n]}
+        return [self._confirmed(each, right) for each in items]
+
+    @staticmethod
+    def _confirmed(item: Item, right: Mapping[int, Key]) -> Item:
+        if item.container is None or item.container_position is None:
+            return item
+        key = right.get(item.container_position)
+        return (
+            item.without_container()
+            if key is None
+            else replace(item, container=replace(item.container, index=key.index))
+        )
+
+    def _text(self, item: Item) -> str | None:
+        return (
+            None if item.operation is None else text_or_none({"_source": item.operation.body}, self._text_fields.others)
+        )
 
     def _questions(self, items: Sequence[Item]) -> list[_Asked]:
         """Return the documents to ask about: those that are written whole, with a fingerprint and passages."""
@@ -166,7 +237,7 @@ class ContainedLookup:
             if draft is None or draft.fingerprint is None:
                 continue
             terms = operation.body[self._context.prefix].get("passages") or ()
-            text = text_or_none({"_source": operation.body}, self._text_fields.others)
+            text = self._text(item)
             if terms and text is not None:
                 found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
         return found
@@ -255,7 +326,18 @@ class ContainedLookup:
                 found[each.place] = Container(others[number].key.id, others[number].key.index, share)
         return found
 
-    def _allows(self, asked: _Asked, other: _Candidate) -> bool:
+    def _compare_among(self, asked: Sequence[_Asked]) -> dict[int, tuple[int, float]]:
+        """Return the numbers of those of *asked* that another of them contains, with its number and the share."""
+        from es_simhash.index.passages.contained import find_containers_among  # noqa: PLC0415 -- loads numpy
+
+        return find_containers_among(
+            [each.text for each in asked],
+            [each.terms for each in asked],
+            self._bound,
+            allows=lambda one, other: self._allows(asked[one], asked[other]),
+        )
+
+    def _allows(self, asked: _Asked, other: _Asked | _Candidate) -> bool:
         """Return whether ``per`` and ``within`` do not keep two documents apart."""
         return compare_contents(asked.content, other.content, self._apart).are_neighbours
 
@@ -277,8 +359,12 @@ class ContainedLookup:
         return replace(item, operation=operation, container=container)
 
 
-def _ids(items: Iterable[Item]) -> set[str]:
-    return {str(each.operation.header.get("_id")) for each in items if each.operation is not None}
+def _ids(items: Iterable[Item]) -> list[str]:
+    return [str(each.operation.header.get("_id")) for each in items if each.operation is not None]
+
+
+def _routing(item: Item) -> str | None:
+    return None if item.draft is None or item.draft.routing is None else str(item.draft.routing)
 
 
 def _by_id(key: Key) -> tuple[str, str]:
@@ -296,10 +382,10 @@ def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
     )
 
 
-def _keys(answer: Mapping[str, Any], changing: Collection[str], in_flight: InFlight) -> list[Key]:
+def _keys(answer: Mapping[str, Any], changing: Collection[str]) -> list[Key]:
     """Return the candidates of an answer, without those that this run changes."""
     keys = map(document_key, answer["hits"]["hits"])
-    return [key for key in keys if key.id not in changing and not in_flight.hides(key.id)]
+    return [key for key in keys if key.id not in changing]
 
 
 def _parts(asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]]) -> Iterator[list[_Asked]]:

@@ -4,6 +4,7 @@ Groups as the documents say, as a stream. Nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -54,15 +55,20 @@ class Group(Tabular):
         contained:
             The documents that are tagged as contained in the canonical, by index and id; ``None`` where nobody asked
             for them.
+        canonicals:
+            How many documents are a canonical of that id: more than one where groups of several indices, or shards,
+            have one name. These groups are shown as one.
     """
 
     id: str
     members: tuple[NearDup, ...]
     contained: tuple[Key, ...] | None = None
+    canonicals: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain JSON values."""
         plain = {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
+        plain |= {"canonicals": self.canonicals} if self.canonicals > 1 else {}
         if self.contained is None:
             return plain
         return plain | {"contained": [{"id": each.id, "index": each.index} for each in self.contained]}
@@ -216,6 +222,7 @@ class _Reader:
         self._resolved = resolved
         self._options = options
         self._limits = options.limits()
+        self._canonicals: Counter[str] = Counter()
         self._measure = self._limits.measure.after(agree(resolved, context).scheme)
 
     def emit(self, names: list[str]) -> Flow[None]:
@@ -229,7 +236,8 @@ class _Reader:
             canonical, *others = group.members
             kept = (canonical, *(each for each in others if each.distance <= self._limits.max_distance))
             if len(kept) >= self._options.min_size:
-                yield Emit(Group(group.id, kept, contained.get(group.id, ()) if self._options.contained else None))
+                others_there = contained.get(group.id, ()) if self._options.contained else None
+                yield Emit(Group(group.id, kept, others_there, max(1, self._canonicals[group.id])))
 
     def _read_contained(self, names: list[str]) -> Flow[dict[str, tuple[Key, ...]]]:
         """Return the documents that are tagged as contained in those whose ids are *names*."""
@@ -247,6 +255,7 @@ class _Reader:
     def _read(self, names: list[str]) -> Flow[dict[str, list[NearDup]]]:
         fields = self._fields
         members: dict[str, list[NearDup]] = {name: [] for name in names}
+        self._canonicals.clear()
         source = check_source(self._options.source)
 
         def note(hits: Hits) -> None:
@@ -262,10 +271,11 @@ class _Reader:
                         routing=hit.get("_routing"),
                     )
                     members[own[fields.group][0]].append(each)
+                    self._canonicals[own[fields.group][0]] += fields.duplicate_of not in own
 
         body = {
             "query": {"terms": {fields.group: names}},
-            "docvalue_fields": [fields.fingerprint, fields.group, fields.distance],
+            "docvalue_fields": [fields.fingerprint, fields.group, fields.distance, fields.duplicate_of],
             "_source": source,
         }
         check_whole((yield from read_each(self._index, body, note, page=PAGE)))

@@ -169,17 +169,14 @@ class _Grouper:
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         """Return *items* as they are to be sent."""
         if self._contained is not None:
-            items = yield from self._contained.apply(items, self._decider.in_flight)
+            items = yield from self._contained.apply(items)
         at = yield Compute(now)
         decided: list[Item] = yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        in_flight, contained, sizes = self._decider.in_flight, self._contained, self._sizes
-        waiting = max(in_flight.settled, contained.updated if contained is not None else 0)
-        if waiting >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
+        in_flight, sizes = self._decider.in_flight, self._sizes
+        if in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
             yield from self.lookup.prepare()
             in_flight.forget_settled()
-            if contained is not None:
-                contained.note_refresh()
         return decided
 
     def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> list[Item]:
@@ -192,6 +189,7 @@ class _Grouper:
             decider=self._decider,
             lookup=self.lookup,
             prefix=self._prefix,
+            contained=self._contained,
             is_updatable=self._is_updatable,
         )
         settled = settlement.items
@@ -298,7 +296,8 @@ def _known(items: Sequence[Item]) -> list[Item]:
     unknown = {item.position for item in items if _is_sent(item) or item.is_refused}
     known = [item for item in items if not _is_sent(item)]
     # Of a skipped document nobody knows whether the one it was skipped for is there.
-    return [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
+    known = [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
+    return [item for item in known if item.withheld is None]
 
 
 def _is_sent(item: Item) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.flows.context import Context, Index, Resolved
+from es_simhash.flows.grouping.contained_tags import untag_stale
 from es_simhash.flows.grouping.read import grouped_without_fingerprint, read_all, read_touched
 from es_simhash.flows.grouping.settings import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.flows.grouping.texts import read_texts
@@ -37,12 +38,32 @@ if TYPE_CHECKING:
     from es_simhash.index.grouping.groups import Groups, Texts
     from es_simhash.index.grouping.table import Row, Table
 
-__all__ = ["Reconciled", "check_moment", "read_groups", "reconcile"]
+__all__ = ["Reconciled", "SharedId", "check_moment", "read_groups", "reconcile"]
 
 BATCH = 500
 # A round is needed again only where documents changed while they were judged.
 ROUNDS = 10
 _USUAL = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedId:
+    """
+    An id by which several groups are named.
+
+    Attributes:
+        id:
+            The ``_id`` of their canonicals.
+        indices:
+            Names of the indices that hold these; one twice, if two shards of it do.
+    """
+
+    id: str
+    indices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.id} names {len(self.indices)} groups: documents of {', '.join(self.indices)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,12 @@ class Reconciled:
         unread:
             Number of documents that have no near-duplicates because their text could not be read. Only texts of
             documents that are near another one are read.
+        untagged:
+            Number of documents that lost their tag ``contained_in``, or, in a dry run, would: the document that it
+            names is gone, or contains them no longer.
+        shared_ids:
+            A :class:`SharedId` for each id by which several groups are named, at most 1,000: searches by ``group``
+            show these groups as one. Give one of the documents another id.
     """
 
     documents: int
@@ -76,6 +103,8 @@ class Reconciled:
     failures: tuple[Failure, ...] = ()
     is_settled: bool = True
     unread: int = 0
+    untagged: int = 0
+    shared_ids: tuple[SharedId, ...] = ()
 
 
 def check_moment(since: str | datetime | None) -> str | None:
@@ -177,11 +206,14 @@ def reconcile(
     With *since*, or *ids* (at most some thousand), only the groups are judged that documents grouped at that moment or
     later, or documents with these ids, may have changed; without *may_lack*, no canonical was deleted since.
 
+    Tags ``contained_in`` that are true no more are removed, with *ids* those that name one of them, with *since* none.
+
     With *if_grouped*, nothing is done where no index records a grouping.
 
     Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
     for 200 of them, and, without *ids*, one search for tagged documents without a fingerprint; then a multi-get and a
-    bulk for every 500 documents to change.
+    bulk for every 500 documents to change. In an index with passages, the tags are read, and the texts of the two
+    documents of each.
     """
     query = _changed(Fields(context.prefix), since, ids)
     if regroup and query is not None:
@@ -228,6 +260,18 @@ def reconcile(
             )
             if dry_run or failures or not writer.moved:
                 break
+    shared = yield Compute(groups.shared_ids)
+    untagged = 0
+    if since is None:
+        untagged, more = yield from untag_stale(index, resolved, context.prefix, ids=ids, dry_run=dry_run)
+        failures = [*failures, *more]
+    report = replace(
+        report,
+        failures=tuple(failures),
+        is_settled=report.is_settled and not (failures or (dry_run and untagged)),
+        untagged=untagged,
+        shared_ids=tuple(SharedId(id_, names) for id_, names in shared.items()),
+    )
     if not dry_run:
         yield from refresh(index)
     if regroup and not dry_run and report.is_settled:

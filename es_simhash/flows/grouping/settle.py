@@ -3,8 +3,9 @@ Settles a batch that was written: documents that depended on a refused write are
 
 A duplicate of a document that the server did not write is written if it had been skipped, and put into another group
 if it had been tagged. What a refused write hid is there all the same, and documents near it are decided again. A
-document that an ingest pipeline wrote under another id is decided again under that id. The pipeline of batches is in
-``ingest``; replaced canonicals are in ``relink``.
+document that an ingest pipeline wrote under another id is decided again under that id. A document that was left out, or
+tagged, because a document of the batch contains it adds something if the index has not got that one. The pipeline of
+batches is in ``ingest``; replaced canonicals are in ``relink``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from es_simhash.flows.grouping.contained_lookups import ContainedLookup
+from es_simhash.flows.grouping.contained_tags import untag
 from es_simhash.flows.grouping.existing import Existing, ExistingLookup
 from es_simhash.flows.protocol import Compute, Flow
 from es_simhash.flows.transfer.bulk import send_bulk
@@ -20,6 +23,7 @@ from es_simhash.index.grouping.content import Content, prepare_together
 from es_simhash.index.grouping.dates import milliseconds_of
 from es_simhash.index.grouping.decide import Decider, Uncompared
 from es_simhash.index.grouping.item import Item, put_decision, regroup_body
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Operation, Outcome, Refusal
 
 __all__ = ["Settlement", "decide_items"]
@@ -87,6 +91,8 @@ class Settlement:
             Looks up what is decided again.
         prefix:
             Name of the object that holds the fields.
+        contained:
+            Looked up which documents add nothing; ``None`` where nobody asked.
         is_updatable:
             Whether documents of the index can be updated without losing something.
 
@@ -102,9 +108,12 @@ class Settlement:
         decider: Decider,
         lookup: ExistingLookup,
         prefix: str,
+        contained: ContainedLookup | None = None,
         is_updatable: bool = True,
     ) -> None:
         self.items = list(items)
+        self._contained = contained
+        self._seen: set[int] = set()
         self._is_updatable = is_updatable
         self._decider = decider
         self._lookup = lookup
@@ -112,11 +121,55 @@ class Settlement:
 
     def run(self) -> Flow[None]:
         """Decide again until no document depends on one that was refused."""
-        seen: set[int] = set()
+        yield from self._settle_refused()
+        if self._contained is not None:
+            self._contained.note_written(self.items)
+            before = list(self.items)
+            yield from self._settle_contained(self._contained)
+            yield from self._settle_refused()
+            pairs = zip(before, self.items, strict=True)
+            self._contained.note_written(now for then, now in pairs if now.outcome is not then.outcome)
+
+    def _settle_contained(self, contained: ContainedLookup) -> Flow[None]:
+        """Write, or untag, the documents whose container of the same batch is not in the index."""
+        before = list(self.items)
+        unsure = [n for n, each in enumerate(before) if each.withheld is not None]
+        try:
+            self.items[:] = yield from contained.confirm(before)
+            unsure = [n for n in unsure if self.items[n].withheld is None]
+            if unsure:
+                yield from self._decide_again(unsure)
+        except Exception as error:
+            self._give_up(unsure, error)
+            raise
+        yield from self._untag(
+            [n for n, each in enumerate(before) if each.container and not self.items[n].container], before
+        )
+
+    def _untag(self, places: Sequence[int], before: Sequence[Item]) -> Flow[None]:
+        """Remove the tags of the documents at *places*, which were written with them."""
+        tags: dict[Key, str] = {}
+        keys: dict[Key, int] = {}
+        for n in places:
+            outcome, draft, container = before[n].outcome, before[n].draft, before[n].container
+            if outcome is not None and outcome.is_done and draft is not None and container is not None:
+                routing = None if draft.routing is None else str(draft.routing)
+                keys[key := Key(outcome.index or "", outcome.id or "", routing)] = n
+                tags[key] = container.id
+        if not tags:
+            return
+        outcomes = (yield from untag(tags, self._prefix)) if self._is_updatable else {}
+        for key, n in keys.items():
+            outcome = outcomes.get(key)
+            if not self._is_updatable or (outcome is not None and not outcome.is_done):
+                reason = "the document that contains it was not written, and its tag could not be removed"
+                self.items[n] = replace(self.items[n], problem=f"{reason}: run reconcile")
+
+    def _settle_refused(self) -> Flow[None]:
         while lost := [
-            n for n, each in enumerate(self.items) if (each.is_refused or each.is_renamed) and n not in seen
+            n for n, each in enumerate(self.items) if (each.is_refused or each.is_renamed) and n not in self._seen
         ]:
-            seen.update(lost)
+            self._seen.update(lost)
             followers = self._withdraw(lost)
             try:
                 if followers:

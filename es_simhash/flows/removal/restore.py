@@ -199,7 +199,7 @@ class _Batch:
             return
         names = {item.line.index: item.target.name for item in items}
         outcomes = yield from put_back([item.line for item in items], indices=names)
-        self._created.update(outcome.index for outcome in outcomes if outcome.is_done)
+        self._created.update(str(outcome.index) for outcome in outcomes if outcome.is_done)
         taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:

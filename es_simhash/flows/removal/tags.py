@@ -15,20 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash.flows.context import Context, Index
+from es_simhash.flows.grouping.contained_tags import read_tags, untag
 from es_simhash.flows.grouping.settings import refuse_untaggable
 from es_simhash.flows.protocol import Compute, Emit, Flow, Progress, Tell, noting
 from es_simhash.flows.removal.deduped import Deduped, DedupedKind
 from es_simhash.flows.removal.delete import read_documents
 from es_simhash.flows.removal.plan import PlanOptions, plan_removal
 from es_simhash.flows.resolve import resolve_index
-from es_simhash.flows.transfer.answers import check_whole
 from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
-from es_simhash.flows.transfer.pages import Hits, read_each
 from es_simhash.flows.transfer.primaries import reads_primaries
 from es_simhash.flows.transfer.refresh import refresh
 from es_simhash.flows.transfer.write_targets import refuse_updates
-from es_simhash.index.fields import CONTAINED_IN, Fields
-from es_simhash.index.keys import Key, document_key
+from es_simhash.index.fields import CONTAINED_IN
+from es_simhash.index.keys import Key
 from es_simhash.index.operations import Outcome
 from es_simhash.removal.judge import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
@@ -37,7 +36,6 @@ from es_simhash.removal.records import PlannedRemoval
 __all__ = ["tag_contained", "untag_removed"]
 
 BATCH = 200
-PAGE = 5_000
 
 
 @reads_primaries
@@ -72,7 +70,7 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
                     yield Emit(record)
                 done += len(lines)
                 yield Tell(Progress(done, len(plan), "tagging documents"))
-    found = yield from _read_tags(index, context.prefix)
+    found = yield from read_tags(index, context.prefix)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):
         part = dict(list(wrong.items())[begin : begin + BATCH])
@@ -141,25 +139,10 @@ def untag_removed(index: Index, names: Sequence[str], ids: Sequence[str], *, pre
     """
     records: list[Deduped] = []
     for begin in range(0, len(ids), BATCH):
-        query = {"terms": {Fields(prefix).contained_in: list(ids[begin : begin + BATCH])}}
-        found = yield from _read_tags(index, prefix, [query, {"terms": {"_index": list(names)}}])
+        part = ids[begin : begin + BATCH]
+        found = yield from read_tags(index, prefix, ids=part, names=names)
         records += yield from _untag(found, prefix, dry_run=False)
     return records
-
-
-def _read_tags(index: Index, prefix: str, clauses: Sequence[Mapping[str, Any]] = ()) -> Flow[dict[Key, str]]:
-    """Return the tags of documents of *index* that match *clauses*."""
-    field = Fields(prefix).contained_in
-    found: dict[Key, str] = {}
-
-    def note(hits: Hits) -> None:
-        found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
-
-    yield from refresh(index)
-    query = {"bool": {"filter": [{"exists": {"field": field}}, *clauses]}}
-    body = {"query": query, "docvalue_fields": [field], "_source": False}
-    check_whole((yield from read_each(index, body, note, page=PAGE)))
-    return found
 
 
 def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[Deduped]]:
@@ -167,17 +150,12 @@ def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[
     if dry_run:
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
 
-    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-        own = found.get("_source", {}).get(prefix) or {}
-        return _update(prefix, None) if own.get(CONTAINED_IN) == tags[key] else None
-
-    outcomes = yield from rewrite(list(tags), change, source=[prefix])
     records = []
-    for (key, tag), outcome in zip(tags.items(), outcomes, strict=True):
-        if outcome is not None and outcome.is_done:
-            records.append(_untagged(key, tag, "untagged"))
-        elif outcome is not None and outcome.status != MISSING:
-            records.append(_untagged(key, tag, "kept", _kind_of(outcome), str(outcome.error)))
+    for key, outcome in (yield from untag(tags, prefix)).items():
+        if outcome.is_done:
+            records.append(_untagged(key, tags[key], "untagged"))
+        elif outcome.status != MISSING:
+            records.append(_untagged(key, tags[key], "kept", _kind_of(outcome), str(outcome.error)))
     return records
 
 
@@ -185,5 +163,5 @@ def _untagged(key: Key, tag: str, action: Any, kind: DedupedKind | None = None, 
     return Deduped(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
 
 
-def _update(prefix: str, container: str | None) -> tuple[str, Any]:
+def _update(prefix: str, container: str) -> tuple[str, Any]:
     return "update", {"doc": {prefix: {CONTAINED_IN: container}}}

@@ -132,7 +132,7 @@ def within_limits(flow: Flow[_T], limits: ServerLimits) -> Flow[_T]:
                     for place, (call, sent) in enumerate(zip(request.calls, calls, strict=True)):
                         answer[place] = yield from _settle(call, sent, answer[place], limits)
                 elif isinstance(request, Call) and request.api in _SEARCHES:
-                    sent = _cut(request, limits)
+                    sent: Any = _cut(request, limits)
                     answer = yield from _settle(request, sent, (yield from attempt(sent)), limits)
                     if isinstance(answer, Exception):
                         raise answer
@@ -208,7 +208,7 @@ def _scroll(call: Call, sent: Call, answer: Mapping[str, Any]) -> Flow[dict[str,
 
     def take(page: Hits) -> bool:
         hits.extend(page)
-        return len(hits) >= wanted
+        return bool(len(hits) >= wanted)
 
     gaps = yield from read_scroll(index, body, without_requests(take), body["size"], arguments, order={})
     whole = {**answer, "hits": {**answer["hits"], "hits": hits[:wanted]}}

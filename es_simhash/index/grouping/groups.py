@@ -21,6 +21,7 @@ __all__ = ["Groups", "Texts"]
 
 # Ids that are strings of Python at once.
 CHUNK = 100_000
+_MOST_SHARED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,17 @@ class Groups:
     def unread(self) -> int:
         """How many documents have no neighbours because their text could not be read."""
         return 0 if self.texts is None else self.texts.unread
+
+    def shared_ids(self) -> dict[str, tuple[str, ...]]:
+        """Return the ids that several canonicals have, by id, with the indices of these; at most 1,000."""
+        canonicals = np.flatnonzero(self.canonical == np.arange(len(self.canonical)))
+        found: dict[str, list[str]] = {}
+        for place in self.table.with_equal_ids(canonicals).tolist():
+            row = self.table.row(place)
+            if row.id not in found and len(found) == _MOST_SHARED:
+                break
+            found.setdefault(row.id, []).append(row.index)
+        return {id_: tuple(sorted(names)) for id_, names in found.items()}
 
     def version(self, place: int) -> tuple[int, int] | None:
         """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""

@@ -69,7 +69,11 @@ class Item:
         decision:
             What was decided; ``None`` until then.
         container:
-            The document of the index to which it adds nothing; ``None`` where there is none, or nobody asked.
+            The document to which it adds nothing; ``None`` where there is none, or nobody asked.
+        container_position:
+            The position of *container*, where it is of the same batch.
+        withheld:
+            The operation that is not sent because of a *container* of the same batch, unless that is not written.
     """
 
     position: int
@@ -79,10 +83,18 @@ class Item:
     draft: Draft | None = None
     decision: Decision | None = None
     container: Container | None = None
+    container_position: int | None = None
+    withheld: Operation | None = None
 
     def with_outcome(self, outcome: Outcome | None) -> Item:
         """Return it with this *outcome*."""
         return replace(self, outcome=outcome)
+
+    def without_container(self) -> Item:
+        """Return it as one that adds something: an operation that was withheld is to be sent."""
+        return replace(
+            self, operation=self.withheld or self.operation, container=None, container_position=None, withheld=None
+        )
 
     @property
     def is_skipped(self) -> bool:

@@ -118,6 +118,16 @@ class Table:
         """Return the ids of the documents at *places*."""
         return [each.decode() for each in self._columns()["id"][places].tolist()]
 
+    def with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of *places* whose document has the id of another of them, equal ids one after another."""
+        if len(self._reader.names) < 2 and not self._routings:
+            return places[:0]
+        ids = self._columns()["id"][places]
+        order = np.argsort(ids, kind="stable")
+        same = ids[order][1:] == ids[order][:-1]
+        found: NDArray[np.int64] = places[order[np.append(same, False) | np.append(False, same)]]
+        return found
+
     def row(self, place: int) -> Row:
         """Return the document at *place*."""
         columns = self._columns()

@@ -12,8 +12,8 @@ callers import this module when they first need it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -21,6 +21,8 @@ import numpy as np
 from es_simhash.hashing.winnowing import GUARANTEE
 from es_simhash.index.measures.measure import Score
 from es_simhash.index.passages.compare import Question, covered_share, shared_shingles
+from es_simhash.index.passages.query import MOST_CANDIDATES
+from es_simhash.index.similarity import shingle_sets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +30,18 @@ if TYPE_CHECKING:
     from es_simhash.index.passages.join import PlacePairs
     from es_simhash.index.similarity import Shingles
 
-__all__ = ["AddsNothing", "ContainmentMeasure", "ShingleStore", "find_container", "find_containers"]
+__all__ = [
+    "AddsNothing",
+    "ContainmentMeasure",
+    "ShingleStore",
+    "find_container",
+    "find_containers",
+    "find_containers_among",
+]
 
 _MOST_REFUTED = 20
+# Documents that are counted for one document, over all of its terms: a common passage counts once or a few times.
+_MOST_COUNTED = 5_000
 
 
 class ContainmentMeasure:
@@ -139,6 +150,52 @@ def find_container(
         if (share := measure.compare(first, second, bound=bound).similarity) >= bound:
             return number, share
     return None
+
+
+def find_containers_among(
+    texts: Sequence[str],
+    terms: Sequence[Sequence[str]],
+    bound: float,
+    *,
+    allows: Callable[[int, int], bool],
+) -> dict[int, tuple[int, float]]:
+    """
+    Return which of *texts* stand in another of them that stays, with its number and the share.
+
+    The longest is decided first, of equal texts the first one stays. *allows* says whether two may be compared.
+    """
+    having: defaultdict[str, list[int]] = defaultdict(list)
+    for number, own in enumerate(terms):
+        for term in dict.fromkeys(own):
+            having[term].append(number)
+    shared = [sorted((having[term] for term in set(own) if len(having[term]) > 1), key=len) for own in terms]
+    asked = [number for number, postings in enumerate(shared) if postings]
+    different = list(dict.fromkeys(texts[number] for number in asked))
+    shingles = dict(zip(different, shingle_sets(different), strict=True))
+    asked.sort(key=lambda number: (-shingles[texts[number]].size, -len(texts[number]), number))
+    staying: set[int] = set()
+    found: dict[int, tuple[int, float]] = {}
+    for number in asked:
+        others = [each for each in _sharing_most(shared[number], staying) if allows(number, each)]
+        best = find_container(texts[number], [texts[each] for each in others], shingles, bound)
+        if best is None:
+            staying.add(number)
+        else:
+            found[number] = others[best[0]], best[1]
+    return found
+
+
+def _sharing_most(postings: Sequence[Sequence[int]], staying: Container[int]) -> list[int]:
+    """Return the documents that stay and are in most of *postings*, the shortest of which come first."""
+    counts: Counter[int] = Counter()
+    counted = 0
+    for each in postings:
+        if counted and counted + len(each) > _MOST_COUNTED:
+            break
+        counted += len(each)
+        counts.update(number for number in each if number in staying)
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CANDIDATES]
+    return sorted(number for number, _ in most)
 
 
 class AddsNothing:

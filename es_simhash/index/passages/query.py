@@ -13,7 +13,17 @@ from es_simhash.index.query import check_filter
 if TYPE_CHECKING:
     from es_simhash.index.passages.pieces import Pieces
 
-__all__ = ["candidates_query", "frequency_body", "pieces_query", "terms_query", "without_passages_query"]
+__all__ = [
+    "MOST_CANDIDATES",
+    "candidates_query",
+    "frequency_body",
+    "pieces_query",
+    "terms_query",
+    "without_passages_query",
+]
+
+# Texts that are compared for one document: those that share most of its terms, the rarest first.
+MOST_CANDIDATES = 20
 
 
 def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
