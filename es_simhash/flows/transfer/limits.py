@@ -132,8 +132,8 @@ def within_limits(flow: Flow[_T], limits: ServerLimits) -> Flow[_T]:
                     for place, (call, sent) in enumerate(zip(request.calls, calls, strict=True)):
                         answer[place] = yield from _settle(call, sent, answer[place], limits)
                 elif isinstance(request, Call) and request.api in _SEARCHES:
-                    sent: Any = _cut(request, limits)
-                    answer = yield from _settle(request, sent, (yield from attempt(sent)), limits)
+                    cut: Any = _cut(request, limits)
+                    answer = yield from _settle(request, cut, (yield from attempt(cut)), limits)
                     if isinstance(answer, Exception):
                         raise answer
                 else:
