@@ -199,11 +199,7 @@ class _Batch:
             return
         names = {item.line.index: item.target.name for item in items}
         outcomes = yield from put_back([item.line for item in items], indices=names)
-<<<<<<< HEAD
-        self._created.update(str(outcome.index) for outcome in outcomes if outcome.is_done)
-=======
         self._created["restored"] += sum(outcome.is_done for outcome in outcomes)
->>>>>>> fix-e
         taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
