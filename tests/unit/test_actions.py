@@ -74,7 +74,8 @@ def test_an_update_as_json_text_goes_on_as_that_text(source):
     """The partial document, the whole one and the script, also through the helpers of both clients."""
     given = UPDATE % (TEXT, "", TEXT, "", ', "source": "x()"')
     own = f', "simhash": {OWN}'
-    sent = "{" + UPDATE % (TEXT, own, TEXT, own, ', "source": "ctx._source.remove(\'simhash\'); x()"')
+    whole = own[:-1] + ', "passages": null, "error": null, "contained_in": null}'
+    sent = "{" + UPDATE % (TEXT, whole, TEXT, own, ', "source": "ctx._source.remove(\'simhash\'); x()"')
     text = '{"_op_type": "update", "_id": "1", %s}' % (source % given[:-1])
     [action] = helped(text, on_problem=lambda _: None)
     for helpers in ("elasticsearch.helpers.actions", "opensearchpy.helpers.actions"):

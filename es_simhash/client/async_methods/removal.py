@@ -216,7 +216,7 @@ class AsyncRemovalMethods(AsyncBase):
         from es_simhash.flows.removal.tags import tag_contained
         from es_simhash.index.grouping.rule import GroupingRequest
 
-        check_action(action, archive, dry_run=dry_run)
+        check_action(action, archive, dry_run=dry_run, on_regrouped=on_regrouped)
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         if action == "tag" and contained is not None:
             tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.arguments import check_choice, check_output
+from es_simhash.arguments import check_choice, check_function, check_output
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.flows.context import Context, Index
 from es_simhash.flows.grouping.reconcile import read_groups, reconcile
@@ -39,7 +39,7 @@ Action = Literal["tag", "delete"]
 BATCH = 500
 
 
-def check_action(action: Any, archive: FilePath | None, *, dry_run: bool) -> None:
+def check_action(action: Any, archive: FilePath | None, *, dry_run: bool, on_regrouped: Any = None) -> None:
     """
     Check what dedupe is to do, before anything is done.
 
@@ -47,6 +47,8 @@ def check_action(action: Any, archive: FilePath | None, *, dry_run: bool) -> Non
         InvalidInputError: If the action is not known, or documents would be deleted without an archive.
     """
     check_choice("action", action, get_args(Action))
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
     if action == "delete" and not dry_run and archive is None:
         raise InvalidInputError("documents are deleted only into an archive: give archive, the name of a file")
     if archive is not None and (action == "tag" or dry_run):
