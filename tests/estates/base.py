@@ -8,6 +8,7 @@ import inspect
 import random
 import secrets
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine
 
 from es_simhash import AsyncSimHashClient, SimHashClient, SimHashError
-from tests.estates.model import Model, Place, Seen, see
+from tests.estates.model import Model, Place, Seen, Settings, see
 from tests.estates.values import REMOVED, routed
 from tests.estates.wire import Wire
 from tests.server.conftest import Calls, make_client
@@ -45,6 +46,7 @@ class Base(RuleBasedStateMachine):
         self.shards: dict[tuple[str, str], int] = {}
         self.has_template = True  # whether what log rolls over to has our fields
         self.number_of_steps = 0
+        self.window = 10_000  # index.max_result_window of every index
         self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of archives
 
     # How a step is made
@@ -58,11 +60,15 @@ class Base(RuleBasedStateMachine):
         before, self.wire.is_on = len(self.wire.log), who.endswith("wired")
         result, error = None, None
         try:
-            result = getattr(self.clients[who], method)(*args, **options)
-            if inspect.isgenerator(result):
-                streamed, result = result, []
-                for each in streamed:
-                    result.append(each)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", UserWarning)
+                result = getattr(self.clients[who], method)(*args, **options)
+                if inspect.isgenerator(result):
+                    streamed, result = result, []
+                    for each in streamed:
+                        result.append(each)
+            for each in told:
+                note(f"  warning: {each.message}")
         except (SimHashError, *self.client_errors) as caught:
             error = caught
         finally:
@@ -86,8 +92,10 @@ class Base(RuleBasedStateMachine):
 
     def mappings(self, where: str) -> dict[str, dict[str, Any]]:
         """Return concrete index to what it records of our fields; an empty record where it never had any."""
-        path = f"/{self.name(where)}/_mapping?ignore_unavailable=true"
-        found = self.server.request("GET", path, missing_ok=True) or {}
+        return self._records(f"/{self.name(where)}")
+
+    def _records(self, path: str) -> dict[str, dict[str, Any]]:
+        found = self.server.request("GET", f"{path}/_mapping?ignore_unavailable=true", missing_ok=True) or {}
         records = {}
         for name, each in sorted(found.items()):
             meta = each["mappings"].get("_meta", {}).get("es_simhash", {})
@@ -101,6 +109,11 @@ class Base(RuleBasedStateMachine):
     def schemes_of(self, where: str) -> dict[str, str]:
         """Return concrete index to the name of its scheme, for those that have our fields."""
         return {name: record["scheme"]["name"] for name, record in self.mappings(where).items() if record}
+
+    def settings_of(self, index: str) -> Settings:
+        """Return what decides our fields in a concrete index."""
+        record = self._records(f"/{index}").get(index)
+        return Settings(record["scheme"]["name"], "passages" in record) if record else Settings("shingles")
 
     def is_healthy(self, where: str) -> bool:
         """Return whether all it names is there, and agrees on a scheme."""
@@ -128,7 +141,8 @@ class Base(RuleBasedStateMachine):
     def visible(self, where: str, routing: str | None = None) -> list[Seen]:
         """Return what a search of everything shows now; where *routing* leads is the server's to say."""
         path = f"/{self.name(where)}/_search?ignore_unavailable=true{'' if routing is None else f'&routing={routing}'}"
-        hits = self.server.request("POST", path, {"size": 10_000, "sort": "_doc"}, missing_ok=True)
+        body = {"size": self.window, "sort": "_doc", "seq_no_primary_term": True}
+        hits = self.server.request("POST", path, body, missing_ok=True)
         return [self._see(hit) for hit in hits["hits"]["hits"]] if hits else []
 
     def look(self) -> list[Seen]:
@@ -140,8 +154,8 @@ class Base(RuleBasedStateMachine):
 
     def seen_in(self, where: str) -> list[Seen]:
         """Return all documents of *where*, compared with the model before."""
-        names = self.mappings(where)
-        return [each for each in self.look() if each.place.index in names]
+        self.look()
+        return self.visible(where)
 
     def connect(self) -> None:
         """Make clients that remember nothing."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.estates.base import Base
-from tests.estates.model import expected_groups, told_groups
+from tests.estates.model import Seen, expected_groups, told_groups, wrong_groups
 from tests.estates.values import GROUPING, clients, groupings, looked_at
 
 LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
@@ -105,12 +105,29 @@ class Groups(Base):
                 elif done[told] or self.faults:
                     is_sure = len(duplicates) == 1 and done[told] == len(possible.intersection(same))
                     self.model.change(each.place, lambda _: None, is_sure=is_sure)
+            if error is None and not self.faults and len(self.grouping_of(where)) < 2:
+                self.judge_survivors(seen, self.seen_in(where), (self.grouping_of(where) or [None])[0])
         if may_fail or error or self.faults or not records:
             return
         told = Counter((each.index, each.id) for each in records)
         wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
         # A document whose fingerprint is not the one of its present text is not deleted.
         assert any(told <= some if action == "delete" else told == some for some in wanted), records
+
+    def judge_survivors(self, before: list[Seen], after: list[Seen], grouping: dict[str, Any] | None) -> None:
+        """Documents were removed, or put back: no other has a wrong group by that, or names one that is gone."""
+        there = {each.place.id for each in after}
+        gone = {each.place.id for each in before} - there
+        versions = {each.place: each.version for each in before}
+        for each in after:
+            named = {each.ours[name] for name in ("group", "duplicate_of", "contained_in") if name in each.ours}
+            assert not named & gone, f"{each.place} names {named & gone}, which is gone: {each.ours}"
+            if versions.get(each.place, each.version) != each.version:
+                assert named <= there, f"{each.place} was changed to name {named - there}, which is elsewhere"
+        if grouping is not None:
+            wrong = wrong_groups(after, grouping) - wrong_groups(before, grouping)
+            told = {each.place: each.ours for each in after if each.place in wrong}
+            assert not wrong, f"wrong now, and right before: {told}; must be {expected_groups(after, grouping)[0]}"
 
     @rule(who=clients, where=looked_at)
     def groups(self, who, where) -> None:

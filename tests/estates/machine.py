@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from hypothesis.stateful import invariant
 
-from tests.estates.groups import Groups
 from tests.estates.lookups import Lookups
+from tests.estates.removals import Removals
 from tests.estates.surroundings import Surroundings
 
 
-class Estate(Surroundings, Groups, Lookups):
+class Estate(Surroundings, Removals, Lookups):
     """All steps, and what holds after each of them."""
 
     @invariant()

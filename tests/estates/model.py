@@ -8,27 +8,32 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from tests import reference
+from tests.reference_passages import passage_terms
 
 WORDS = (
     "the council approved a new bridge over the river on tuesday after long debate about its cost and noise",
     "shares of the chip maker fell by a tenth once it cut the forecast for this year for the third time",
     "heavy rain closed two mountain roads while crews worked all night to clear the mud near the old tunnel",
 )
+WORDS += (" ".join(WORDS[:2]), " ".join(WORDS))  # the first stands in the second, in runs of 100 letters
 OTHERS = ("red", "seven", "wooden", "quiet")
 BLANK = "…"
+STOPS = "it is of the and"  # letters, and no keywords
+GROUPED = ("group", "duplicate_of", "distance")
 
 
 def write_text(template: int, edits: Sequence[tuple[int, int]]) -> str:
-    """Return a text a few bits away from others of its template; template -1 has no features at all."""
+    """Return a text a few bits away from others of its template; -1 has no features at all, -2 no keywords."""
     if template < 0:
-        return BLANK
+        return BLANK if template == -1 else STOPS
     words = WORDS[template].split()
     for place, word in edits:
         words[place % len(words)] = OTHERS[word % len(OTHERS)]
@@ -40,7 +45,31 @@ def fingerprint(text: str, scheme: str) -> int | None:
     """Return the fingerprint by the slow oracle."""
     if scheme == "words":
         return reference.fingerprint(text, name="words", version=1, size=2, weighting="linear")
+    if scheme == "keywords":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of jieba's own modules
+            found = dict(reference.keywords(text))
+        # All words here have one IDF, so the smallest weight is that of one word: jieba divides by their number.
+        number = round(sum(found.values()) / min(found.values())) if found else 0
+        hashes = [reference.hash_bytes(word.encode()) for word in found]
+        return reference.simhash(hashes, [weight * number for weight in found.values()]) if found else None
     return reference.fingerprint(text)
+
+
+class Settings(NamedTuple):
+    """What decides our fields of a text: the name of the scheme, and whether there are passages."""
+
+    scheme: str
+    passages: bool = False
+
+    def give(self, doc: Doc) -> Doc:
+        """Return *doc* with the fields of its present text."""
+        text = doc.source["body"]
+        return replace(doc, fingerprint=fingerprint(text, self.scheme), passages=self._terms(text))
+
+    @functools.cache  # noqa: B019 -- of a few short texts
+    def _terms(self, text: str) -> tuple[str, ...]:
+        return tuple(passage_terms(text)) if self.passages else ()
 
 
 class Place(NamedTuple):
@@ -54,12 +83,13 @@ class Place(NamedTuple):
 @dataclass(frozen=True)
 class Doc:
     """
-    A document, as it is or as it must be: the user's own fields as JSON, and the fingerprint that it carries.
+    A document, as it is or as it must be: the user's own fields as JSON, and what it carries of its text.
     """
 
     user: str
-    fingerprint: int | None
+    fingerprint: int | None = None
     routing: str | None = None
+    passages: tuple[str, ...] = ()
 
     @property
     def source(self) -> dict[str, Any]:
@@ -74,6 +104,8 @@ class Seen:
     place: Place
     doc: Doc
     ours: Mapping[str, Any]
+    raw: str
+    version: tuple[int | None, ...]
 
 
 def to_user(source: Mapping[str, Any]) -> str:
@@ -92,8 +124,12 @@ def see(hit: Mapping[str, Any], shard: int) -> Seen:
         assert "".join(blocks) == digits, f"{hit['_id']}: blocks {blocks} are not those of {digits}"
         assert "value" not in ours or int(ours["value"]) % 2**64 == value, f"{hit['_id']}: value is not {digits}"
     else:
-        assert not {"value", "block0", "block1", "block2", "block3"} & set(ours), f"{hit['_id']}: {ours}"
-    return Seen(Place(hit["_index"], shard, hit["_id"]), Doc(to_user(source), value, hit.get("_routing")), ours)
+        without = {"value", "block0", "block1", "block2", "block3", "duplicate_of", "distance"} & set(ours)
+        without |= {ours["group"]} - {hit["_id"]} if "group" in ours else set()  # it may be a group of its own
+        assert not without, f"{hit['_id']} has no fingerprint: {ours}"
+    doc = Doc(to_user(source), value, hit.get("_routing"), tuple(sorted(ours.get("passages", ()))))
+    version = hit.get("_seq_no"), hit.get("_primary_term")
+    return Seen(Place(hit["_index"], shard, hit["_id"]), doc, ours, json.dumps(source), version)
 
 
 @dataclass
@@ -177,9 +213,9 @@ def group(docs: Sequence[Doc], grouping: Mapping[str, Any]) -> list[int]:
     return result
 
 
-def expected_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[Place, tuple[Any, ...]]]:
+def canonicals(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[Place, Seen]]:
     """
-    Return what the documents may say of their group: (group, duplicate_of, distance) by place.
+    Return the canonical of each document that has a fingerprint.
 
     There is one answer, but where several documents share index and id: their order is not defined.
     """
@@ -199,18 +235,50 @@ def expected_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[d
     answers = []
     for order in product(*(permutations(tied) for tied in ties.values())):
         docs = [each for tied in order for each in tied]
-        canonical = group([each.doc for each in docs], grouping)
-        answer = {}
-        for each, number in zip(docs, canonical):
-            name = docs[number].place.id
-            own = docs[number] is each
-            bits = distance(each.doc.fingerprint, docs[number].doc.fingerprint)
-            answer[each.place] = (name, None, None) if own else (name, name, bits)
-        answers.append(answer)
+        found = group([each.doc for each in docs], grouping)
+        answers.append({each.place: docs[number] for each, number in zip(docs, found)})
     return answers
+
+
+def expected_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[Place, tuple[Any, ...]]]:
+    """Return what the documents may say of their group: (group, duplicate_of, distance) by place."""
+    docs = {each.place: each for each in seen}
+    return [
+        {place: _group_fields(docs[place], canonical) for place, canonical in answer.items()}
+        for answer in canonicals(seen, grouping)
+    ]
+
+
+def _group_fields(own: Seen, canonical: Seen) -> tuple[Any, ...]:
+    name = canonical.place.id
+    if canonical is own:
+        return name, None, None
+    return name, name, distance(own.doc.fingerprint, canonical.doc.fingerprint)
 
 
 def told_groups(seen: Iterable[Seen]) -> dict[Place, tuple[Any, ...]]:
     """Return what the documents do say of their group."""
-    names = ("group", "duplicate_of", "distance")
-    return {each.place: tuple(map(each.ours.get, names)) for each in seen if each.doc.fingerprint is not None}
+    return {each.place: tuple(map(each.ours.get, GROUPED)) for each in seen if each.doc.fingerprint is not None}
+
+
+def wrong_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> set[Place]:
+    """Return the documents that say of their group what no answer says."""
+    answers = expected_groups(seen, grouping)
+    return {place for place, own in told_groups(seen).items() if all(own != answer[place] for answer in answers)}
+
+
+@functools.cache
+def contains(text: str, other: str, bound: float) -> bool:
+    """Return whether *text* holds so much of the shingles of *other*, and of its letters in runs of 100."""
+    own, runs = _runs(text.split()), _runs(other.split())
+    letters, others = text.replace(" ", ""), other.replace(" ", "")
+    covered: set[int] = set()
+    for start in range(len(others) - 99):
+        if others[start : start + 100] in letters:
+            covered.update(range(start, start + 100))
+    return bool(runs) and len(own & runs) >= bound * len(runs) and len(covered) >= bound * len(others)
+
+
+def longer(text: str) -> tuple[int, int]:
+    """Return by what a text is longer than another."""
+    return len(_runs(text.split())), len(text)

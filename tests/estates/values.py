@@ -24,22 +24,25 @@ EXTRAS = {
 }
 CHANGED = "a pipeline of the server has written this text into the document"
 PIPELINES = {"drops": {"drop": {}}, "changes": {"set": {"field": "body", "value": CHANGED}}}
+FEW = 1  # the alias few shows documents whose n is at most this
 REMOVED = "none any more"  # the scheme of an index that our fields were taken out of
 IDS = tuple(f"d{number}" for number in range(12))
 WRITTEN = ("written", "tagged", "replaced")
 
 texts = st.builds(
     write_text,
-    st.sampled_from((0, 0, 0, 1, 2, -1)),
-    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3)), max_size=2),
+    st.sampled_from((0, 0, 0, 1, 2, 3, 3, 4, -1, -2)),
+    st.one_of(st.just([]), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3)), max_size=2)),
 )
 clients = st.sampled_from(("one", "two", "async", "wired", "wired", "async wired"))
 routings = st.sampled_from((None, None, "r1", "r2"))
 written_to = st.sampled_from(("a", "b", "log", "stream"))
-looked_at = st.sampled_from(("a", "b", "log", "stream", "both", "a,log", "*"))
-schemes = st.sampled_from(("shingles", "shingles", "words"))
+looked_at = st.sampled_from(("a", "b", "log", "stream", "both", "few", "a,log", "*"))
+planned = st.sampled_from(("a", "a", "few", "few", "both", "log", "stream", "*"))
+schemes = st.sampled_from(("shingles", "shingles", "words", "keywords"))
+windows = st.sampled_from((10_000, 10_000, 1_000))
 distances = st.integers(0, 12)
-policies = st.sampled_from(("tag", "tag", "skip", "replace", "by n", None))
+policies = st.sampled_from(("tag", "tag", "tag", "skip", "replace", "by n", None))
 workers = st.sampled_from((1, 1, 2))
 # How an ingest looks up, and how many documents a batch has.
 ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2)))
@@ -88,7 +91,7 @@ class Write(NamedTuple):
 
 writes = st.builds(
     Write,
-    st.sampled_from(("index", "index", "create", "update")),
+    st.sampled_from(("index", "index", "index", "create", "update")),
     st.sampled_from((None, *IDS)),
     texts,
     routings,
@@ -98,9 +101,10 @@ writes = st.builds(
 )
 
 
-def settings(shards: int) -> dict[str, Any]:
+def settings(shards: int, window: int) -> dict[str, Any]:
     """Return settings of an index; nothing becomes visible by itself, so that it depends on the steps alone."""
-    return {"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1"}
+    plain = {"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1"}
+    return {**plain, "max_result_window": window}
 
 
 def mappings(scheme: str) -> dict[str, Any]:

@@ -108,6 +108,8 @@ class Wire:
             Kinds of requests that faults may happen to; ``None`` for all.
         is_on:
             Whether anything happens now.
+        left:
+            Number of requests after which every one fails, and before which none does; ``None`` for no such end.
         log:
             One line for each fault that happened.
     """
@@ -118,6 +120,7 @@ class Wire:
     script: Mapping[tuple[str, int], str] | None = None
     kinds: frozenset[str] | None = None
     is_on: bool = True
+    left: int | None = None
     log: list[str] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -154,7 +157,10 @@ class Wire:
             self._counts[kind] += self.is_on
             chance = random.Random(f"{self.seed}/{kind}/{number}")
             name = None
-            if self.is_on and self.script is not None:
+            if self.is_on and self.left is not None:
+                name = None if self.left > 0 else "unreachable"
+                self.left -= 1
+            elif self.is_on and self.script is not None:
                 name = self.script.get((kind, number))
             elif self.is_on and (self.kinds is None or kind in self.kinds) and chance.random() < self.share:
                 name = chance.choice([each for each in self.faults if FAULTS[each].fits(kind)])

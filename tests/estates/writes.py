@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.estates.base import Base
-from tests.estates.model import Doc, Seen, distance, fingerprint, is_near, to_user
+from tests.estates.model import Doc, Place, Seen, Settings, distance, fingerprint, is_near, to_user
 from tests.estates.values import (
     CHANGED,
     REMOVED,
@@ -72,14 +72,14 @@ class Writes(Base):
         assert [each.position for each in reports] == list(range(len(reports)))
         assert error is not None or len(reports) == len(given)
         index = max(records)
-        scheme = self.schemes_of(where).get(index, "shingles")
+        settings = self.settings_of(index)
         # A document skipped for one that the server then refused is written after the rest of its batch.
         is_written_late = on_duplicate in ("skip", "by n") and any(each.action == "refused" for each in reports)
         for each, report in zip_longest(given, reports):
-            self._believe(each, report, index, scheme, is_written_late=is_written_late)
+            self._believe(each, report, index, settings, is_written_late=is_written_late)
         if error is None and on_duplicate is not None and not self.faults:
             grouping = self.mappings(where)[index]["grouping"]
-            self._judge_decisions(grouping, before, prints, zip(given, reports), scheme, on_duplicate)
+            self._judge_decisions(grouping, before, prints, zip(given, reports), settings.scheme, on_duplicate)
 
     def _adapted(self, write: Write, where: str) -> Write:
         """Return *write* as *where* can take it: a data stream only takes new documents, without routing."""
@@ -91,19 +91,23 @@ class Writes(Base):
             return write._replace(pipeline="")
         return write._replace(pipeline=write.pipeline and f"{self.base}-{write.pipeline}")
 
-    def _believe(self, write: Write, report: Any, index: str, scheme: str, *, is_written_late: bool) -> None:
+    def _believe(self, write: Write, report: Any, index: str, settings: Settings, *, is_written_late: bool) -> None:
         """Let the model become what *report* says of *write*; without a report, anything may have happened."""
-        bits = fingerprint(write.text, scheme)
+        bits = fingerprint(write.text, settings.scheme)
 
         def new(old: Doc | None) -> Doc | None:
             if write.kind == "update":
                 # Elasticsearch gives a document without a routing value that of its update; OpenSearch gives none.
                 renamed = write.routing if self.server.product == "elasticsearch" else None
-                return old and Doc(to_user(old.source | write.source()), bits, old.routing or renamed)
+                changed = old and replace(
+                    old, user=to_user(old.source | write.source()), routing=old.routing or renamed
+                )
+                return changed and settings.give(changed)
             if old and write.kind == "create":
                 return old
+            made = settings.give(Doc(to_user(write.source()), routing=write.routing))
             changes = {"body": CHANGED} if write.pipeline.endswith("changes") else {}
-            return Doc(to_user(write.source() | changes), bits, write.routing)
+            return replace(made, user=to_user(write.source() | changes))
 
         if report is not None and report.action == "skipped":
             return
@@ -166,6 +170,7 @@ class Writes(Base):
             if own is not None and report.action in ("tagged", "skipped"):
                 bits = {distance(own, each) for each in prints.get(report.canonical, ())}
                 assert report.distance in bits or grouping["rule"] == "connected", f"{report}: {sorted(bits)}"
+                assert report.canonical != report.id or len(self._places(report.id)) > 1, f"{report}: of itself"
                 assert report.distance <= grouping["max_distance"] or grouping["rule"] == "connected", report
             # A canonical that is replaced, and whose successor is written anew, is nobody's: reconcile ends that.
             is_replaced = policy == "by n" or any(each.action == "replaced" for _, each in written)
@@ -173,18 +178,18 @@ class Writes(Base):
                 missed = [each for each in canonicals if is_near(own, write.text, each.doc, grouping)]
                 assert not missed, f"{report} is near {missed}"
 
+    def _places(self, id: str) -> list[Place]:
+        return [place for place in self.model.states if place.id == id]
+
     def _give_fingerprints(self, where: str, *, is_sure: bool, remove: bool = False) -> None:
-        """Let every document of *where* have the fingerprint of its text, or none."""
-        names, schemes = self.mappings(where), self.schemes_of(where)
-        for place in self.model.states:
-            if place.index in names:
-                scheme = schemes.get(place.index, "shingles")
+        """Let every document of *where* have our fields of its text, or none; all are visible."""
+        settings = {name: self.settings_of(name) for name in self.mappings(where)}
+        for each in self.visible(where):
 
-                def new(old: Doc | None, scheme: str = scheme) -> Doc | None:
-                    bits = old and not remove and fingerprint(old.source["body"], scheme)
-                    return old and replace(old, fingerprint=None if remove else bits)
+            def new(old: Doc | None, own: Settings = settings[each.place.index]) -> Doc | None:
+                return old and (replace(old, fingerprint=None, passages=()) if remove else own.give(old))
 
-                self.model.change(place, new, is_sure=is_sure)
+            self.model.change(each.place, new, is_sure=is_sure)
 
     @rule(who=clients, where=looked_at, dry_run=st.sampled_from((False, False, True)), workers=workers)
     def backfill(self, who, where, dry_run, workers) -> None:

@@ -1,0 +1,361 @@
+"""
+Steps of a removal: plan, apply, restore; tags of contained documents; groups taken away.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from es_simhash import GuardRailError
+from tests.estates.groups import Groups
+from tests.estates.model import Doc, Place, Seen, canonicals, contains, longer, see, similarity
+from tests.estates.values import FEW, GROUPING, clients, groupings, looked_at, planned
+
+backwards = st.sampled_from((0, 0, 0, 1, 2, 3))  # the latest plan first
+CONTAINED = 0.9
+SIMILARITY = 0.5
+
+
+@dataclass
+class Planned:
+    """A plan, and what the model knew when it was made."""
+
+    where: str
+    path: Path
+    max_share: float
+    uuids: dict[str, str]
+    lines: list[tuple[Place, Place]]  # the document that goes, the one that stays
+    seen: dict[Place, Seen]  # all of them, as they were compared
+    removed: dict[Place, Seen] = field(default_factory=dict)  # as they were when they were deleted
+
+    @property
+    def archive(self) -> Path:
+        """The archive of the plan."""
+        return self.path.with_suffix(".gz")
+
+
+class Removals(Groups):
+    """What is deleted was compared and is archived; what was archived comes back; the rest stays as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plans: list[Planned] = []
+
+    # What a plan must be
+
+    @rule(
+        who=clients,
+        where=planned,
+        way=st.sampled_from(("bits", "bits", "texts", "contained")),
+        grouping=groupings,
+        max_share=st.sampled_from((1.0, 1.0, 0.5, 0.2)),
+        n=st.sampled_from((None, None, 0, 1)),
+        limit=st.sampled_from((None, None, None, 2)),
+        further=st.integers(0, 2),
+    )
+    def plan(self, who, where, way, grouping, max_share, n, limit, further) -> None:
+        """A plan has the duplicates that the model has, or the documents that add nothing."""
+        seen = self.seen_in(where)
+        applied = {**GROUPING, **grouping, "similarity": SIMILARITY if way == "texts" else None}
+        asked = {key: applied[key] for key in ("rule", "max_distance", "canonical")}
+        if way == "contained":
+            options = {"contained": CONTAINED, "canonical": applied["canonical"]}
+        else:
+            options = {**asked, "verify": SIMILARITY if way == "texts" else False}
+        options |= {} if n is None else {"filter": {"term": {"n": n}}}
+        path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "plan.jsonl"
+        report, error = self.ask(
+            who, "plan_removal", self.name(where), path, max_share=max_share, limit=limit, **options, may_fail=True
+        )
+        cannot = self.may_be_refused(where, {"canonical": applied["canonical"]})
+        cannot |= way != "bits" and not self.has_text_fields(where)
+        fresh = {each.place for each in seen if self.settings_of(each.place.index).give(each.doc) == each.doc}
+        is_filled = all("passages" in each for each in self.mappings(where).values()) and len(fresh) == len(seen)
+        cannot |= way == "contained" and not is_filled
+        if error is not None and (cannot or self.faults) and not isinstance(error, GuardRailError):
+            return
+        fits = {each.place for each in seen if n is None or each.doc.source["n"] == n}
+        if error is not None:
+            assert isinstance(error, GuardRailError), error
+            answers = self._duplicates(seen, applied, fresh, fits) if way != "contained" else []
+            sizes = {min(len(each), len(each) if limit is None else limit) for each in answers}
+            most = Fraction(str(max_share)) * len(seen)
+            assert way == "contained" or any(size > most for size in sizes), f"{sizes} of {len(seen)}: {error}"
+            return
+        header, *lines = [json.loads(line) for line in path.read_bytes().splitlines()][:-1]
+        pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
+        planned = Planned(where, path, max_share, header["index_uuids"], pairs, {each.place: each for each in seen})
+        assert len(lines) == report.count <= Fraction(str(max_share)) * len(seen), f"{len(lines)} of {len(seen)}"
+        assert {place for place, _ in pairs} <= fits
+        if way == "contained":
+            self._judge_contained(seen, pairs, is_all=n is None and limit is None)
+        else:
+            answers = self._duplicates(seen, applied, fresh, fits)
+            if limit is None:
+                assert dict(pairs) in answers, f"planned {pairs}, and must be {answers[0]}"
+            else:
+                assert any(
+                    dict(pairs).items() <= each.items() and len(pairs) == min(limit, len(each)) for each in answers
+                ), f"planned {pairs} of {answers[0]}"
+        self.plans.append(planned)
+        self.tally[f"plans, {way}, of {'some' if lines else 'no'} removals"] += 1
+        if further > 0:
+            self.apply(who, 0, None)
+        if further > 1:
+            self.restore(who, 0, dry_run=False)
+
+    def _place_of(self, line: dict[str, Any]) -> Place:
+        names = ("index", "id", "routing") if "index" in line else ("_index", "_id", "_routing")
+        return self.place(*map(line.get, names))
+
+    def _duplicates(
+        self, seen: list[Seen], grouping: dict[str, Any], fresh: set[Place], fits: set[Place]
+    ) -> list[dict[Place, Place]]:
+        """Return the duplicates that a plan may have, each with its canonical."""
+        docs = {each.place: each for each in seen}
+        bound = grouping["similarity"]
+
+        def is_compared(place: Place, canonical: Place) -> bool:
+            if bound is None:
+                return {place, canonical} <= fresh
+            return similarity(*(docs[each].doc.source["body"] for each in (place, canonical))) >= bound
+
+        return [
+            {
+                place: canonical.place
+                for place, canonical in answer.items()
+                if canonical.place != place and place in fits and is_compared(place, canonical.place)
+            }
+            for answer in canonicals(seen, grouping)
+        ]
+
+    def _judge_contained(self, seen: Iterable[Seen], pairs: list[tuple[Place, Place]], *, is_all: bool) -> None:
+        """Judge what goes because others contain it; with *is_all*, also that nothing else could go."""
+        texts = {each.place: each.doc.source["body"] for each in seen if each.doc.fingerprint is not None}
+        goes = {place for place, _ in pairs}
+        for place, container in pairs:
+            own, other = texts[place], texts[container]
+            assert contains(other, own, CONTAINED), f"{container} does not contain {place}"
+            assert container not in goes, f"{container} contains {place}, and goes too"
+            assert longer(other) >= longer(own), f"{container} is shorter than {place}"
+        stays = [place for place in texts if place not in goes]
+        for place in stays if is_all else ():
+            own = texts[place]
+            found = [
+                other
+                for other in stays
+                if other != place and longer(texts[other]) >= longer(own) and contains(texts[other], own, CONTAINED)
+            ]
+            assert not found, f"{place} stays, though it stands in {found}"
+
+    # What an apply must do
+
+    @rule(who=clients, number=backwards, stop=st.sampled_from((None, None, 2, 5, 8, 12)))
+    def apply(self, who, number, stop) -> None:
+        """What fits the plan is deleted, no more; a run that was stopped is finished by another."""
+        if not self.plans:
+            return
+        plan = self.plans[-1 - number % len(self.plans)]
+        before = self.look()
+        expected = self._expected(plan, before)
+        left = sum(each == "deleted" and place in {s.place for s in before} for (place, _), each in expected)
+        shown = [each for each in before if self._shows(plan, each)]
+        same = sum(self._is_same(plan, place, before) for place, _ in plan.lines)
+        is_excess = same > Fraction(str(plan.max_share)) * len(shown)
+        self.tally[f"lines to delete: {'some' if left else 'none'}"] += 1
+        if stop is not None:
+            self.wire.left = stop
+            _, error = self.ask("wired", "apply_removal", plan.path, archive=plan.archive)
+            self.wire.left = None
+            if error is not None:
+                for (place, _), action in expected:
+                    if action != "kept":
+                        self.model.change(place, self._outcome(plan, place, action, before), is_sure=False)
+                self._note_removed(plan, before, self.look())
+        records, error = self.ask(who, "apply_removal", plan.path, archive=plan.archive, may_fail=True)
+        assert error is None or self.faults or is_excess, error
+        assert error is None or self.faults or isinstance(error, GuardRailError), error
+        is_certain = not self.faults
+        for number, ((place, canonical), action) in enumerate(expected):
+            record = records[number] if number < len(records or ()) else None
+            told = record and record.action
+            if record is not None:
+                assert (record.index, record.id, record.canonical) == (place.index, place.id, canonical.id), record
+                assert told in ({action} if is_certain else {action, "kept", "restored"}), f"{record}, and not {action}"
+            if action != "kept":
+                is_sure = told == action and is_certain
+                self.model.change(place, self._outcome(plan, place, action, before), is_sure=is_sure)
+        after = self.look()
+        self._note_removed(plan, before, after)
+        self._judge_unseen(plan, before, after)
+        if error is None and not self.faults:
+            # What came back because another program deleted its canonical has the tags that it had.
+            back = {place for (place, _), action in expected if action == "restored"}
+            self._judge_groups(plan, before, [each for each in after if each.place not in back])
+
+    def _uuids(self, plan: Planned) -> dict[str, str]:
+        path = f"/{','.join(plan.uuids)}/_settings/index.uuid?ignore_unavailable=true"
+        found = self.server.request("GET", path, missing_ok=True) or {}
+        return {name: each["settings"]["index"]["uuid"] for name, each in found.items()}
+
+    def _is_same(self, plan: Planned, place: Place, now: Iterable[Seen]) -> bool:
+        """Return whether a document is the one that was compared for the plan."""
+        versions = {each.place: each.version for each in now}
+        return place in versions and versions[place] == plan.seen[place].version and self._stands(plan, place.index)
+
+    def _stands(self, plan: Planned, index: str) -> bool:
+        return self._uuids(plan).get(index) == plan.uuids[index]
+
+    def _shows(self, plan: Planned, each: Seen) -> bool:
+        """Return whether a document is among those that the plan is about."""
+        is_shown = plan.where != "few" or each.doc.source["n"] <= FEW
+        return is_shown and each.place.index in plan.uuids and self._stands(plan, each.place.index)
+
+    def _expected(self, plan: Planned, now: list[Seen]) -> list[tuple[tuple[Place, Place], str]]:
+        """Return what must become of each line of a plan, by docs/removal.md."""
+        there = {each.place for each in now}
+        standing = {name for name in plan.uuids if self._stands(plan, name)}
+        expected = []
+        for place, canonical in plan.lines:
+            action = "kept"
+            if {place.index, canonical.index} <= standing:
+                if place not in there and place in plan.removed:
+                    action = "deleted" if canonical in there else "restored"
+                elif self._is_same(plan, place, now) and self._is_same(plan, canonical, now):
+                    action = "deleted"
+            expected.append(((place, canonical), action))
+        return expected
+
+    def _outcome(self, plan: Planned, place: Place, action: str, before: list[Seen]) -> Any:
+        [doc] = [each.doc for each in before if each.place == place] or [
+            plan.removed.get(place) and plan.removed[place].doc
+        ]
+        return (lambda _: None) if action == "deleted" else (lambda _: doc)
+
+    def _archived(self, plan: Planned) -> list[dict[str, Any]]:
+        """Return the lines of an archive, read by nothing of ours."""
+        if not plan.archive.exists():
+            return []
+        return [json.loads(line) for line in gzip.decompress(plan.archive.read_bytes()).splitlines()]
+
+    def _note_removed(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
+        """Note what is gone now, after a look into the archive."""
+        there = {each.place for each in after}
+        kept = {self._place_of(line): line for line in self._archived(plan)}
+        for each in before:
+            if each.place not in there:
+                line = kept[each.place]
+                assert json.dumps(line["_source"]) == each.raw, f"{each} was archived as {line}"
+                assert line["_routing"] == each.doc.routing, line
+                assert each.doc == plan.seen[each.place].doc, f"{each} was compared as {plan.seen[each.place]}"
+                plan.removed[each.place] = each
+
+    def _judge_unseen(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
+        """What the name of the plan does not show is as it was."""
+        now = {each.place: each for each in after}
+        for each in before:
+            if not self._shows(plan, each):
+                assert now.get(each.place) == each, f"{each} is now {now.get(each.place)}, and {plan.where} hides it"
+
+    def _judge_groups(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
+        """What the plan is about has no wrong group by what was done, and names nothing that is gone."""
+        one, two = ([each for each in some if self._shows(plan, each)] for some in (before, after))
+        names = [name for name in plan.uuids if self._stands(plan, name)]
+        recorded = [self._records(f"/{name}").get(name, {}) for name in names]
+        found = [each.get("grouping") for each in recorded]
+        is_judged = bool(found) and None not in found and all(each == found[0] for each in found)
+        is_judged &= len({each["scheme"]["name"] for each in recorded}) == 1 if is_judged else False
+        self.judge_survivors(one, two, found[0] if is_judged else None)
+
+    # What a restore must do
+
+    @rule(who=clients, number=backwards, dry_run=st.sampled_from((False, False, False, True)))
+    def restore(self, who, number, dry_run) -> None:
+        """What was archived is there again, exactly, where it is missing; nothing else changes but groups."""
+        plans = [each for each in self.plans if each.archive.exists()]
+        if not plans:
+            return
+        plan = plans[-1 - number % len(plans)]
+        lines = self._archived(plan)
+        before = self.look()
+        there = {each.place: each for each in before}
+        records, error = self.ask(who, "restore", plan.archive, dry_run=dry_run, may_fail=not self._is_restorable(plan))
+        for number, line in enumerate(lines):
+            record = records[number] if number < len(records or ()) else None
+            self._believe_restored(plan, line, record, there, dry_run=dry_run)
+        assert error or len(records) == len(lines)
+        after = self.look()
+        raws = {each.place: each.raw for each in after}
+        if dry_run:
+            assert raws == {each.place: each.raw for each in before}
+            return
+        self._judge_unseen(plan, before, after)
+        if error is None and not self.faults:
+            self._judge_groups(plan, before, after)
+
+    def _is_restorable(self, plan: Planned) -> bool:
+        """Return whether all indices of a plan are there, and agree on how documents are grouped."""
+        return all(self._stands(plan, name) and self._records(f"/{name}").get(name) for name in plan.uuids)
+
+    def _believe_restored(
+        self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen], *, dry_run: bool
+    ) -> None:
+        """Let the model have what *record* says of a *line* of the archive, after judging that."""
+        is_stream = line["_index"].startswith(".ds-")
+        [mapped] = [self._records(f"/{line['_index']}").get(line["_index"])]
+        if mapped is None and not is_stream:
+            assert record is None or record.action == "refused", record
+            return
+        place = self.place(record.index if record and is_stream else line["_index"], line["_id"], line["_routing"])
+        doc: Doc = see({**line}, 0).doc
+        present = there.get(place)
+        if record is not None and not self.faults and not is_stream:
+            same = present is not None and present.doc.user == doc.user
+            wanted = ("exists" if same else "differs") if present else ("would restore" if dry_run else "restored")
+            is_own = self._stands(plan, line["_index"]) and bool(mapped)
+            assert record.action == wanted or (present is None and not is_own), f"{record}, and not {wanted}"
+        if record is None or record.action == "restored" or self.faults:
+            is_sure = record is not None and record.action == "restored"
+            if not dry_run and (present is None or is_sure):
+                self.model.change(place, lambda _: doc, is_sure=is_sure)
+
+    # Tags, and groups taken away
+
+    @rule(who=clients, where=looked_at)
+    def tag_contained(self, who, where) -> None:
+        """Tags of contained documents name documents that contain them."""
+        before = self.seen_in(where)
+        _, error = self.ask(who, "dedupe", self.name(where), contained=CONTAINED, dry_run=False, may_fail=True)
+        seen = self.seen_in(where)
+        if error is None and not self.faults and before:
+            tags = {each.place: each.ours["contained_in"] for each in seen if "contained_in" in each.ours}
+            ids = {place: [each.place for each in seen if each.place.id == name] for place, name in tags.items()}
+            self._judge_contained(
+                seen, [(place, found[0]) for place, found in ids.items() if len(found) == 1], is_all=False
+            )
+
+    @rule(who=clients, where=looked_at)
+    def remove_groups(self, who, where) -> None:
+        """Groups go, of what the name shows and of nothing else."""
+        before = self.look()
+        shown = {each.place for each in self.visible(where)}
+        _, error = self.ask(who, "remove", self.name(where), groups_only=True, may_fail=True)
+        assert error is None or self.faults or where == "few" or not self.is_healthy(where), error
+        after = {each.place: each for each in self.look()}
+        for each in before:
+            own = after[each.place]
+            if each.place not in shown:
+                assert own == each, f"{own} was {each}, and {where} hides it"
+            elif error is None and not self.faults:
+                left = {"group", "duplicate_of", "distance", "contained_in"} & set(own.ours)
+                assert not left, f"{own} has {left}"
