@@ -34,6 +34,7 @@ class Planned:
     path: Path
     max_share: float
     uuids: dict[str, str]
+    schemes: dict[str, str]
     lines: list[tuple[Place, Place]]  # the document that goes, the one that stays
     seen: dict[Place, Seen]  # all of them, as they were compared
     removed: dict[Place, Seen] = field(default_factory=dict)  # as they were when they were deleted
@@ -94,7 +95,8 @@ class Removals(Groups):
             return
         header, *lines = [json.loads(line) for line in path.read_bytes().splitlines()][:-1]
         pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
-        planned = Planned(where, path, max_share, header["index_uuids"], pairs, {each.place: each for each in seen})
+        docs = {each.place: each for each in seen}
+        planned = Planned(where, path, max_share, header["index_uuids"], self.schemes_of(where), pairs, docs)
         assert len(lines) == report.count <= Fraction(str(max_share)) * len(seen), f"{len(lines)} of {len(seen)}"
         assert {place for place, _ in pairs} <= fits
         if way == "contained":
@@ -115,8 +117,7 @@ class Removals(Groups):
             self.restore(who, 0, dry_run=False)
 
     def _place_of(self, line: dict[str, Any]) -> Place:
-        names = ("index", "id", "routing") if "index" in line else ("_index", "_id", "_routing")
-        return self.place(*map(line.get, names))
+        return self.place(*map(line.get, ("index", "id", "routing")))
 
     def _duplicates(
         self, seen: list[Seen], grouping: dict[str, Any], fresh: set[Place], fits: set[Place]
@@ -251,12 +252,11 @@ class Removals(Groups):
     def _note_removed(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
         """Note what is gone now, after a look into the archive."""
         there = {each.place for each in after}
-        kept = {self._place_of(line): line for line in self._archived(plan)}
+        kept = {(line["_index"], line["_id"], line["_routing"]): line for line in self._archived(plan)}
         for each in before:
             if each.place not in there:
-                line = kept[each.place]
+                line = kept[each.place.index, each.place.id, each.doc.routing]
                 assert json.dumps(line["_source"]) == each.raw, f"{each} was archived as {line}"
-                assert line["_routing"] == each.doc.routing, line
                 assert each.doc == plan.seen[each.place].doc, f"{each} was compared as {plan.seen[each.place]}"
                 plan.removed[each.place] = each
 
@@ -305,10 +305,12 @@ class Removals(Groups):
 
     def _is_restorable(self, plan: Planned) -> bool:
         """Return whether all indices of a plan are there, and agree on how documents are grouped."""
-        return all(self._stands(plan, name) and self._has_our_fields(name) for name in plan.uuids)
+        return all(self._is_as_planned(plan, name) for name in plan.uuids)
 
-    def _has_our_fields(self, index: str) -> bool:
-        return self._records(f"/{index}").get(index, {}).get("scheme", {}).get("name", REMOVED) != REMOVED
+    def _is_as_planned(self, plan: Planned, index: str) -> bool:
+        """Return whether an index is the one that was planned, and has the scheme that it had."""
+        scheme = self._records(f"/{index}").get(index, {}).get("scheme", {}).get("name", REMOVED)
+        return self._stands(plan, index) and scheme == plan.schemes.get(index)
 
     def _believe_restored(
         self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen], *, dry_run: bool
@@ -325,7 +327,7 @@ class Removals(Groups):
         if record is not None and not self.faults and not is_stream:
             same = present is not None and present.doc.user == doc.user
             wanted = ("exists" if same else "differs") if present else ("would restore" if dry_run else "restored")
-            is_own = self._stands(plan, line["_index"]) and self._has_our_fields(line["_index"])
+            is_own = self._is_as_planned(plan, line["_index"])
             may_differ = not is_own and (present is None or record.action == "refused")
             assert record.action == wanted or may_differ, f"{record}, and not {wanted}"
         if record is None or record.action == "restored" or self.faults:
