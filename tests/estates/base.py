@@ -46,6 +46,7 @@ class Base(RuleBasedStateMachine):
         self.shards: dict[tuple[str, str], int] = {}
         self.has_template = True  # whether what log rolls over to has our fields
         self.number_of_steps = 0
+        self.versions: dict[Place, tuple[int | None, ...]] = {}  # of all documents, before the present step
         self.window = 10_000  # index.max_result_window of every index
         self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of archives
 

@@ -26,7 +26,9 @@ class Estate(Surroundings, Removals, Lookups):
         docs = [{"_index": place.index, "_id": place.id, "routing": known[place][0].routing} for place in known]
         if docs:
             answer = self.server.request("POST", "/_mget", {"docs": docs})["docs"]
-            self.model.check([self._see(each) for each in answer if each.get("found")], is_all=False)
+            seen = [self._see(each) for each in answer if each.get("found")]
+            self.model.check(seen, is_all=False)
+            self.versions = {each.place: each.version for each in seen}
 
     @invariant()
     def lookups_are_right(self) -> None:

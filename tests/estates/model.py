@@ -49,12 +49,11 @@ def fingerprint(text: str, scheme: str) -> int | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of jieba's own modules
             found = dict(reference.keywords(text))
-        return reference.simhash(map(_hash_word, found), found.values()) if found else None
+        # All words here have one IDF, so the smallest weight is that of one word: jieba divides by their number.
+        number = round(sum(found.values()) / min(found.values())) if found else 0
+        hashes = [reference.hash_bytes(word.encode()) for word in found]
+        return reference.simhash(hashes, [weight * number for weight in found.values()]) if found else None
     return reference.fingerprint(text)
-
-
-def _hash_word(word: str) -> int:
-    return reference.hash_bytes(word.encode())
 
 
 class Settings(NamedTuple):

@@ -19,7 +19,7 @@ from hypothesis.stateful import rule
 from es_simhash import GuardRailError
 from tests.estates.groups import Groups
 from tests.estates.model import Doc, Place, Seen, canonicals, contains, longer, see, similarity
-from tests.estates.values import FEW, GROUPING, clients, groupings, looked_at, planned
+from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, looked_at, planned
 
 backwards = st.sampled_from((0, 0, 0, 1, 2, 3))  # the latest plan first
 CONTAINED = 0.9
@@ -34,6 +34,7 @@ class Planned:
     path: Path
     max_share: float
     uuids: dict[str, str]
+    schemes: dict[str, str]
     lines: list[tuple[Place, Place]]  # the document that goes, the one that stays
     seen: dict[Place, Seen]  # all of them, as they were compared
     removed: dict[Place, Seen] = field(default_factory=dict)  # as they were when they were deleted
@@ -92,21 +93,22 @@ class Removals(Groups):
             most = Fraction(str(max_share)) * len(seen)
             assert way == "contained" or any(size > most for size in sizes), f"{sizes} of {len(seen)}: {error}"
             return
-        header, *lines = [json.loads(line) for line in path.read_text().splitlines()][:-1]
+        header, *lines = [json.loads(line) for line in path.read_bytes().splitlines()][:-1]
         pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
-        planned = Planned(where, path, max_share, header["index_uuids"], pairs, {each.place: each for each in seen})
+        docs = {each.place: each for each in seen}
+        planned = Planned(where, path, max_share, header["index_uuids"], self.schemes_of(where), pairs, docs)
         assert len(lines) == report.count <= Fraction(str(max_share)) * len(seen), f"{len(lines)} of {len(seen)}"
         assert {place for place, _ in pairs} <= fits
         if way == "contained":
-            self._judge_contained(seen, pairs, is_all=n is None and limit is None)
+            self._judge_contained(seen, pairs, is_all=n is None and limit is None and not self.faults)
         else:
             answers = self._duplicates(seen, applied, fresh, fits)
-            if limit is None:
-                assert dict(pairs) in answers, f"planned {pairs}, and must be {answers[0]}"
-            else:
-                assert any(
-                    dict(pairs).items() <= each.items() and len(pairs) == min(limit, len(each)) for each in answers
-                ), f"planned {pairs} of {answers[0]}"
+            # What could not be read through a faulty wire is left out.
+            assert any(
+                dict(pairs).items() <= each.items()
+                and (self.faults or len(pairs) == min(len(each), len(each) if limit is None else limit))
+                for each in answers
+            ), f"planned {pairs} of {answers[0]}"
         self.plans.append(planned)
         self.tally[f"plans, {way}, of {'some' if lines else 'no'} removals"] += 1
         if further > 0:
@@ -115,8 +117,7 @@ class Removals(Groups):
             self.restore(who, 0, dry_run=False)
 
     def _place_of(self, line: dict[str, Any]) -> Place:
-        names = ("index", "id", "routing") if "index" in line else ("_index", "_id", "_routing")
-        return self.place(*map(line.get, names))
+        return self.place(*map(line.get, ("index", "id", "routing")))
 
     def _duplicates(
         self, seen: list[Seen], grouping: dict[str, Any], fresh: set[Place], fits: set[Place]
@@ -246,17 +247,16 @@ class Removals(Groups):
         """Return the lines of an archive, read by nothing of ours."""
         if not plan.archive.exists():
             return []
-        return [json.loads(line) for line in gzip.decompress(plan.archive.read_bytes()).decode().splitlines()]
+        return [json.loads(line) for line in gzip.decompress(plan.archive.read_bytes()).splitlines()]
 
     def _note_removed(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
         """Note what is gone now, after a look into the archive."""
         there = {each.place for each in after}
-        kept = {self._place_of(line): line for line in self._archived(plan)}
+        kept = {(line["_index"], line["_id"], line["_routing"]): line for line in self._archived(plan)}
         for each in before:
             if each.place not in there:
-                line = kept[each.place]
+                line = kept[each.place.index, each.place.id, each.doc.routing]
                 assert json.dumps(line["_source"]) == each.raw, f"{each} was archived as {line}"
-                assert line["_routing"] == each.doc.routing, line
                 assert each.doc == plan.seen[each.place].doc, f"{each} was compared as {plan.seen[each.place]}"
                 plan.removed[each.place] = each
 
@@ -305,7 +305,12 @@ class Removals(Groups):
 
     def _is_restorable(self, plan: Planned) -> bool:
         """Return whether all indices of a plan are there, and agree on how documents are grouped."""
-        return all(self._stands(plan, name) and self._records(f"/{name}").get(name) for name in plan.uuids)
+        return all(self._is_as_planned(plan, name) for name in plan.uuids)
+
+    def _is_as_planned(self, plan: Planned, index: str) -> bool:
+        """Return whether an index is the one that was planned, and has the scheme that it had."""
+        scheme = self._records(f"/{index}").get(index, {}).get("scheme", {}).get("name", REMOVED)
+        return self._stands(plan, index) and scheme == plan.schemes.get(index)
 
     def _believe_restored(
         self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen], *, dry_run: bool
@@ -322,8 +327,9 @@ class Removals(Groups):
         if record is not None and not self.faults and not is_stream:
             same = present is not None and present.doc.user == doc.user
             wanted = ("exists" if same else "differs") if present else ("would restore" if dry_run else "restored")
-            is_own = self._stands(plan, line["_index"]) and bool(mapped)
-            assert record.action == wanted or (present is None and not is_own), f"{record}, and not {wanted}"
+            is_own = self._is_as_planned(plan, line["_index"])
+            may_differ = not is_own and (present is None or record.action == "refused")
+            assert record.action == wanted or may_differ, f"{record}, and not {wanted}"
         if record is None or record.action == "restored" or self.faults:
             is_sure = record is not None and record.action == "restored"
             if not dry_run and (present is None or is_sure):
