@@ -38,14 +38,14 @@ from numpy.typing import NDArray
 from quality import read_set
 
 from es_simhash import Boilerplate, Scheme, fingerprints, get_scheme, learn_boilerplate
+from es_simhash.groups.all_pairs import near_pairs
+from es_simhash.groups.assign import group_pairs
+from es_simhash.groups.order import Resources
 from es_simhash.hashing import fingerprint_array
-from es_simhash.hashing.boilerplate.cut import Cutter
-from es_simhash.hashing.boilerplate.mask import MaskPassage, mask_json
-from es_simhash.index.grouping.all_pairs import near_pairs
-from es_simhash.index.grouping.assign import group_pairs
-from es_simhash.index.grouping.resources import Resources
-from es_simhash.index.measures.compare_pairs import compare_pairs
-from es_simhash.index.measures.measure import WORD_SHINGLES
+from es_simhash.hashing.cut import Cutter
+from es_simhash.hashing.mask import MaskPassage, mask_json
+from es_simhash.texts.compare_pairs import compare_pairs
+from es_simhash.texts.measures import WORD_SHINGLES
 
 DISTANCE, SIMILAR, ROUNDS = 12, 0.8, 5
 SOURCES, PLAIN = 10, 2

@@ -25,10 +25,10 @@ from corpora import read_documents
 from vectors import connect
 
 from es_simhash import SimHashClient
-from es_simhash.index.passages.contained import ContainmentMeasure
-from es_simhash.index.similarity import shingle_sets
+from es_simhash.passages.contained import ContainmentMeasure
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.servers import embedded_server
+from es_simhash.texts.similarity import shingle_sets
 
 INDEX = "contained"
 BOUND = 0.95

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash import fingerprints
-from es_simhash.index.grouping.content import Content
-from es_simhash.index.grouping.decide import Decider, Draft
-from es_simhash.index.grouping.rule import Grouping
-from es_simhash.index.presets import PRESETS
+from es_simhash.groups.content import Content
+from es_simhash.groups.rule import Grouping
+from es_simhash.ingest.decide import Decider, Draft
+from es_simhash.texts.presets import PRESETS
 
 RIGHT, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
 Truth = dict[tuple[str, str], float]

@@ -21,8 +21,8 @@ from plans import EMPTY
 from vectors import connect, plant, write_documents
 
 from es_simhash import build_mapping, make_plan
-from es_simhash.index.query import build_query
-from es_simhash.index.rescore import rescore
+from es_simhash.lookup.near_dups import rescore
+from es_simhash.lookup.query import build_query
 from es_simhash.servers import embedded_server
 
 BLOCKS = ("block0", "block1", "block2", "block3")

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.index.explain_plan import explain_plan
-from es_simhash.index.plan import Limits
-from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats
+from es_simhash.lookup.plan_cost import SKIMMED_FROM, explain_plan
+from es_simhash.mapping.limits import IndexStats, Limits
 
 DOCUMENTS = 4_000_000
 # Columns of the table after the distance: product, segments, whether scripts run; None where segments run in parallel.

@@ -26,9 +26,10 @@ from plans import EMPTY, median_ms
 from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
-from es_simhash.index.plan import Limits, make_plan
-from es_simhash.index.query import build_query
-from es_simhash.index.rescore import rescore
+from es_simhash.lookup.near_dups import rescore
+from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.query import build_query
+from es_simhash.mapping.limits import Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 

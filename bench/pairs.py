@@ -50,27 +50,27 @@ def planted(documents: int, distance: int) -> np.ndarray:
 
 
 def pairs(values: np.ndarray, distance: int) -> int:
-    from es_simhash.index.grouping.all_pairs import near_pairs
+    from es_simhash.groups.all_pairs import near_pairs
 
     return sum(len(found) for found in near_pairs(values, distance))
 
 
 def star(values: np.ndarray, distance: int) -> int:
-    from es_simhash.index.grouping.assign import group_fingerprints
+    from es_simhash.groups.assign import group_fingerprints
 
     return int((group_fingerprints(values, distance) == np.arange(len(values))).sum())
 
 
 def connected(values: np.ndarray, distance: int) -> int:
-    from es_simhash.index.grouping.assign import group_fingerprints
+    from es_simhash.groups.assign import group_fingerprints
 
     return int((group_fingerprints(values, distance, rule="connected") == np.arange(len(values))).sum())
 
 
 def table(values: np.ndarray, distance: int, *, grouped: bool) -> Any:
     """Return what is kept of the documents of an index with these fingerprints."""
-    from es_simhash.index.grouping.rule import Grouping
-    from es_simhash.index.grouping.table import Table
+    from es_simhash.groups.rule import Grouping
+    from es_simhash.groups.table import Table
 
     found = Table("simhash", Grouping(max_distance=distance) if grouped else None)
     for first in range(0, len(values), 5_000):

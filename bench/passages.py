@@ -38,7 +38,7 @@ from es_simhash import SimHashClient
 from es_simhash.hashing.batches import passage_term_list
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import GUARANTEE, LETTER, question_terms, worth_sums
-from es_simhash.index.passages.compare import Question, compare_passages
+from es_simhash.passages.compare import Question, compare_passages
 from es_simhash.servers import embedded_server
 
 INDEX = "passages"

@@ -1,5 +1,5 @@
 """
-Measure lookup plans one by one on a real server, and fit the cost model of ``es_simhash/index/plan_cost.py`` to them.
+Measure lookup plans one by one on a real server, and fit the cost model of ``es_simhash/lookup/plan_cost.py`` to them.
 
     python bench/plans.py measure --product opensearch --folder DIR --bits 16 > one.json
     python bench/plans.py fit one.json two.json ...
@@ -23,9 +23,9 @@ import numpy as np
 from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
-from es_simhash.index.explain_plan import explain_plan
-from es_simhash.index.plan import Limits, LookupPlan, make_plan
-from es_simhash.index.plan_cost import PER_THOUSAND, SKIMMED_FROM, IndexStats, estimate
+from es_simhash.lookup.plan import LookupPlan, make_plan
+from es_simhash.lookup.plan_cost import PER_THOUSAND, SKIMMED_FROM, estimate, explain_plan
+from es_simhash.mapping.limits import IndexStats, Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
 EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
+from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import fingerprint_array, get_scheme
-from es_simhash.index.grouping.all_pairs import near_pairs
-from es_simhash.index.presets import PRESETS
 from es_simhash.quality import Truth, evaluate, read_truth
+from es_simhash.texts.presets import PRESETS
 
 SETS = ("xwlb_zh", "laws_tw", "reuters21578", "licenses")
 METHODS = ("similar", "near", "identical", "noisy", "keywords", "minhash", "simhash2", "simhash3")

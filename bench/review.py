@@ -19,7 +19,7 @@ from dedup import read_texts
 
 from es_simhash.removal.plan_file import PlanWriter
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
-from es_simhash.review.review import Review
+from es_simhash.removal.review import Review
 
 
 def main() -> None:

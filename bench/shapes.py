@@ -26,11 +26,10 @@ from plans import EMPTY
 from vectors import Planted, connect, plant, write_documents
 
 from es_simhash import SimHashClient
-from es_simhash.index.explain_plan import plan_lookup
-from es_simhash.index.plan import Limits, LookupPlan
-from es_simhash.index.plan_cost import IndexStats
-from es_simhash.index.plan_radii import MAX_RADIUS, neighbour_count
-from es_simhash.index.query import build_query
+from es_simhash.lookup.plan import MAX_RADIUS, LookupPlan, neighbour_count
+from es_simhash.lookup.plan_cost import plan_lookup
+from es_simhash.lookup.query import build_query
+from es_simhash.mapping.limits import IndexStats, Limits
 from es_simhash.servers import EmbeddedServer, embedded_server
 
 Body = dict[str, Any]

@@ -25,8 +25,8 @@ from noise import known_similarity
 from quality import read_set
 
 from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
-from es_simhash.index.measures.compare_pairs import compare_pairs
-from es_simhash.index.measures.measure import WORD_SHINGLES, TextMeasure
+from es_simhash.texts.compare_pairs import compare_pairs
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 
 LETTERS, RUNS = TextMeasure("edit", "characters"), TextMeasure("jaccard", "characters")
 USUAL, SHORTER = get_scheme("shingles"), get_scheme("shingles", size=2)

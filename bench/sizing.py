@@ -34,8 +34,8 @@ from plans import EMPTY
 from vectors import Corpus
 
 from es_simhash import SimHashClient
-from es_simhash.flows.protocol import Progress
 from es_simhash.servers import EmbeddedServer, embedded_server
+from es_simhash.transport.protocol import Progress
 
 DISTANCES = (3, 8, 12)
 CHUNK = 5_000

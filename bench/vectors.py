@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from es_simhash import SimHashClient
-from es_simhash.index.fields import group_fields, to_signed
-from es_simhash.index.grouping.assign import group_fingerprints
+from es_simhash.groups.assign import group_fingerprints
+from es_simhash.mapping.fields import group_fields, to_signed
 from es_simhash.servers import EmbeddedServer, embedded_server
 
 INDEX = "fingerprints"

@@ -20,9 +20,9 @@ from typing import Any
 from dedup import connect, read_texts
 
 from es_simhash import SimHashClient
-from es_simhash.index.grouping.content import Content
-from es_simhash.index.measures.measure import WORD_SHINGLES
+from es_simhash.groups.content import Content
 from es_simhash.servers import embedded_server
+from es_simhash.texts.measures import WORD_SHINGLES
 
 WAYS = {"by_distance": False, "verified": True}
 

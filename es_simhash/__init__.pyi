@@ -21,18 +21,10 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
-from .flows.follow.report import FollowReport
-from .flows.grouping.groups import Group
-from .flows.grouping.pairs import Pair
-from .flows.grouping.reconcile import Reconciled
-from .flows.grouping.written import Written
-from .flows.protocol import Progress
-from .flows.removal.deduped import Deduped, RemovalPlan
-from .flows.removal.restored import Restored
-from .flows.upkeep.check import IndexCheck
-from .flows.upkeep.install_pipeline import InstalledPipeline
-from .flows.upkeep.progress import BackfillProgress
-from .flows.upkeep.remove import Removal
+from .groups.groups_flow import Group
+from .groups.in_memory import distinct
+from .groups.pairs_flow import Pair
+from .groups.reconcile_flow import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -48,35 +40,39 @@ from .hashing import (
     simhash,
     to_hex,
 )
-from .index.actions import Problem
-from .index.documents import document_fields
-from .index.explain_plan import explain_plan, plan_lookup
-from .index.fields import fingerprint_fields
-from .index.grouping.if_similar import IfSimilar
-from .index.grouping.in_memory import distinct
-from .index.mapping import build_component_template, build_index_template, build_mapping
-from .index.measures.verification import Verification
-from .index.meta import IndexSettings
-from .index.passages.found import Overlap, Overlaps, Passage
-from .index.paste.distance_field import build_distance_field
-from .index.paste.esql import build_esql
-from .index.paste.query_bar import build_query_bar
-from .index.plan import Limits, LookupPlan, make_plan
-from .index.plan_cost import IndexStats, PlanEstimate
-from .index.presets import PRESETS, Preset, get_preset
-from .index.query import build_query
-from .index.rescore import NearDup, NearDups, rescore
-from .ingest_helper import with_fingerprints
-from .pipeline.build import build_pipeline
-from .pipeline.search_template import build_search_template
-from .quality.boilerplate.learn import learn_boilerplate
-from .quality.boilerplate.learned import Boilerplate
-from .quality.size import Size
-from .quality.sizing import estimate_size
+from .ingest.actions import Problem
+from .ingest.if_similar import IfSimilar
+from .ingest.with_fingerprints import with_fingerprints
+from .ingest.written import Written
+from .lookup.near_dups import NearDup, NearDups, rescore
+from .lookup.paste import build_query_bar
+from .lookup.paste_esql import build_distance_field, build_esql
+from .lookup.plan import LookupPlan, make_plan
+from .lookup.plan_cost import PlanEstimate, explain_plan, plan_lookup
+from .lookup.query import build_query
+from .lookup.verification import Verification
+from .mapping.documents import document_fields
+from .mapping.fields import fingerprint_fields
+from .mapping.limits import IndexStats, Limits
+from .mapping.mapping import build_component_template, build_index_template, build_mapping
+from .mapping.meta import IndexSettings
+from .passages.found import Overlap, Overlaps, Passage
+from .pipeline.build import build_pipeline, build_search_template
+from .pipeline.install_flow import InstalledPipeline
+from .quality.learn import learn_boilerplate
+from .quality.report.data import IndexReport
+from .quality.sizing import Size, estimate_size
 from .quality.stats import Stats
-from .report.data import IndexReport
-from .review.review import review_html
+from .quality.templates import Boilerplate
+from .removal.results import Deduped, RemovalPlan, Restored
+from .removal.review import review_html
 from .tables.tabular import Table, table
+from .texts.presets import PRESETS, Preset, get_preset
+from .transport.protocol import Progress
+from .upkeep.check_flow import IndexCheck
+from .upkeep.follow_report import FollowReport
+from .upkeep.progress import BackfillProgress
+from .upkeep.remove_flow import Removal
 
 __all__ = [
     "DEFAULT_SCHEME",

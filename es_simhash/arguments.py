@@ -15,25 +15,6 @@ from typing import Any, NoReturn
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, has_lone_surrogate, shorten
 
-__all__ = [
-    "FilePath",
-    "check_choice",
-    "check_count",
-    "check_field",
-    "check_fields",
-    "check_function",
-    "check_input",
-    "check_integer",
-    "check_items",
-    "check_name",
-    "check_names",
-    "check_number",
-    "check_object",
-    "check_output",
-    "check_path",
-    "check_sendable",
-]
-
 FilePath = str | os.PathLike[str]
 
 # Servers refuse deeper objects; Python's own limit is near 1,000.

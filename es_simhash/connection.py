@@ -17,8 +17,6 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 
-__all__ = ["Login", "Server", "ca_file_of_environment", "login_of_environment", "open_client", "split_url"]
-
 _DEFAULT_PORTS = {"http": 9200, "https": 443}
 
 

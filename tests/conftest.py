@@ -26,7 +26,9 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
-from tests.server.servers import PRODUCTS, SERVERS, Servers, SharedServers, StartedServers
+from tests.servers.servers import PRODUCTS, SERVERS, Servers, SharedServers, StartedServers
+
+pytest_plugins = ("tests.servers.fixtures",)
 
 settings.register_profile("laptop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
@@ -64,7 +66,8 @@ SERVERS_FOLDER = pytest.StashKey[str]()
 # With 1, tests run in every combination of product and mode.
 EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
-NETWORKED = {"server", "docs", "estates", "spark", "strangers"}
+# Folders whose tests may use the network; elsewhere those may whose file is named for it.
+NETWORKED = {"docs", "estates", "spark", "strangers"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -86,8 +89,16 @@ def pytest_configure(config):
     config.stash[SERVERS] = servers
 
 
+def is_networked(path):
+    """Return whether the tests in the file *path* may open connections."""
+    return path.stem.endswith("_server") or path.parent.name in NETWORKED
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leave out half of the combinations of product and mode."""
+    """Mark the tests of files named for servers, and leave out half of the combinations of product and mode."""
+    for item in items:
+        if item.path.stem.endswith("_server"):
+            item.add_marker("servers")
     if os.environ.get(EVERY_MODE) == "1":
         return
     left_out = [item for item in items if not is_chosen(item)]
@@ -124,7 +135,7 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             file, _, test = nodeid.partition("::")
             used = re.search(r"[\[-](secured|cluster|opensearch|elasticsearch)\b", test)
-            group = used[1] if used and NETWORKED & set(Path(file).parts) else file
+            group = used[1] if used and is_networked(Path(file)) else file
             return "secured" if group == "cluster" else group
 
     return GroupScheduling(config, log)
@@ -147,14 +158,13 @@ def no_network(request, monkeypatch):
     """
     Fail a test that opens a connection, except where tests are about servers.
     """
-    folder = Path(request.path).relative_to(Path(__file__).parent).parts[0]
-    if folder in NETWORKED:
+    if is_networked(request.path):
         return
 
     def refuse(self, address):
         if self.family == socket.AF_UNIX:
             return original(self, address)
-        raise AssertionError(f"a test outside tests/server connects to {address}")
+        raise AssertionError(f"a test in a file not named for servers connects to {address}")
 
     original = socket.socket.connect
     monkeypatch.setattr(socket.socket, "connect", refuse)

@@ -33,11 +33,12 @@ HEADER = ("run", "Python", "elasticsearch", "opensearch-py", "servers", "passed"
 # Client versions of an environment, as pip constraints. "oldest" also holds every other base dependency to its lowest.
 OLDER = "opensearch-2.19.1,elasticsearch-8.19.21"
 NEWEST = "opensearch-3.8.0,elasticsearch-9.5.3"
-WITHOUT_SERVERS = ("tests/unit", "tests/property", "tests/flows", "tests/cli")
+OTHER_FOLDERS = tuple(f"--ignore=tests/{each}" for each in ("docs", "estates", "fuzz", "spark", "strangers", "typing"))
+WITHOUT_SERVERS = (*OTHER_FOLDERS, "-m", "not servers")
 # Kills and restarts servers of its own, which no client has a part in.
-WITH_SERVERS = ("tests/server", "-m", "not faults")
+WITH_SERVERS = ("-m", "servers and not faults")
 # aiohttp before 3.12 lets go of TLS connections only some time after its session was closed.
-SECURED = ("tests/server/test_security.py", "-W", "ignore:unclosed:ResourceWarning")
+SECURED = ("tests/client/test_security_server.py", "-W", "ignore:unclosed:ResourceWarning")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from pathlib import Path
 from es_simhash.cli.commands.mapping import COMPONENT, build_console_text
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.dashboards import build_dashboards
-from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
-from es_simhash.pipeline.build import build_pipeline
-from es_simhash.pipeline.search_template import build_search_template
+from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
+from es_simhash.pipeline.build import build_pipeline, build_search_template
 
 ROOT = Path(__file__).parents[1]
 TEXT_FIELD = "body"

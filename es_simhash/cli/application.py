@@ -23,8 +23,6 @@ from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.output import error, messages_as_json, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments
 
-__all__ = ["SECTIONS", "app"]
-
 SECTIONS: dict[str, dict[str, str]] = {
     "Texts and fingerprints": {
         "fingerprint": "Print the fingerprints of texts.",

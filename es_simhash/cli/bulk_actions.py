@@ -10,9 +10,7 @@ from typing import Any
 
 from es_simhash.cli.records import Record
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.index.json_text import JsonObject, keep_text
-
-__all__ = ["LONGEST_ID_BYTES", "to_action"]
+from es_simhash.transport.raw_json import JsonObject, keep_text
 
 LONGEST_ID_BYTES = 512
 """

@@ -20,8 +20,6 @@ from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 
-__all__ = ["Connection", "connect"]
-
 
 @dataclass(frozen=True, slots=True)
 class Connection:

@@ -12,8 +12,6 @@ import click
 
 from es_simhash.cli.output import error, to_json
 
-__all__ = ["USAGE_ERROR", "asks_for_json", "dash_hint", "no_such_command", "say_failure"]
-
 USAGE_ERROR = "usage"
 """The kind of a mistake in the command line itself."""
 

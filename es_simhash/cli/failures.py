@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, MappingError, NoIndexError, SchemeError, SimHashError, shorten
-from es_simhash.flows.protocol import error_text, status_of
-
-__all__ = ["describe", "kind_of"]
+from es_simhash.transport.protocol import error_text, status_of
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 _LONGEST = 500

@@ -12,13 +12,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.quantities import BYTES
-from es_simhash.index.grouping.rule import RULES
-from es_simhash.index.measures.measure import MEASURES, UNITS, Measure, Unit
-from es_simhash.index.measures.verification import Verification, Verified, measure_of
-from es_simhash.index.presets import PRESETS, get_preset
-from es_simhash.index.similarity import DEFAULT_SIMILARITY
-
-__all__ = ["grouping", "measures", "resources", "verification"]
+from es_simhash.groups.rule import RULES
+from es_simhash.lookup.verification import Verification, Verified, measure_of
+from es_simhash.texts.measures import MEASURES, UNITS, Measure, Unit
+from es_simhash.texts.presets import PRESETS, get_preset
+from es_simhash.texts.similarity import DEFAULT_SIMILARITY
 
 _T = TypeVar("_T")
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.flows.protocol import status_of
-from es_simhash.flows.transfer.write_targets import last_generation, write_index
-
-__all__ = ["IndexIdentity"]
+from es_simhash.transport.protocol import status_of
+from es_simhash.writes.targets_flow import last_generation, write_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.files import write_whole
 
-__all__ = ["CHECKPOINT_LINES", "FileIdentity", "IngestCheckpoint", "Position"]
-
 FORMAT = "es-simhash-ingest"
 VERSION = 1
 _BLOCK = 64 * 1024

@@ -16,13 +16,11 @@ from es_simhash.cli.index_identity import IndexIdentity
 from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint
 from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
-from es_simhash.flows.context import Context
-from es_simhash.flows.grouping.source import LARGEST_BATCH
-from es_simhash.flows.grouping.written import Written
-from es_simhash.flows.transfer.copies import find_copies
-from es_simhash.flows.transfer.limits import ServerLimits, within_limits
-
-__all__ = ["WrittenBefore"]
+from es_simhash.ingest.source_flow import LARGEST_BATCH
+from es_simhash.ingest.written import Written
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.writes.copies_flow import find_copies
 
 
 class WrittenBefore:

@@ -24,10 +24,8 @@ from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.cli.tally import Tally
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.grouping.written import Written
-from es_simhash.removal.own_records import find_own_record, refuse_own_record
-
-__all__ = ["IngestActions", "IngestRun"]
+from es_simhash.ingest.own_records import find_own_record, refuse_own_record
+from es_simhash.ingest.written import Written
 
 # The checkpoint is also written after so many seconds.
 CHECKPOINT_SECONDS = 1.0

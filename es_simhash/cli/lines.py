@@ -14,8 +14,6 @@ from typing import Self
 from es_simhash.cli.output import console, print_text, visible
 from es_simhash.cli.tables import SHORTEST_TEXT, fit, note_cut, on_one_line, screen_width
 
-__all__ = ["Lines", "Value"]
-
 _INDENT = 4
 
 

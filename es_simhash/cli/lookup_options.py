@@ -9,8 +9,6 @@ from typing import TypeVar
 
 import click
 
-__all__ = ["lookup_options"]
-
 _T = TypeVar("_T")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-__all__ = ["Manual"]
-
 
 class Manual(click.Command):
     """

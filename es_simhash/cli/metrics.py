@@ -15,10 +15,8 @@ from typing import Any, get_args
 
 from es_simhash.cli.output import print_json
 from es_simhash.errors import InvalidInputError, MissingDependencyError
-from es_simhash.flows.follow.report import FollowReport, FollowState
-from es_simhash.flows.transfer.refresh import now
-
-__all__ = ["JsonLines", "peak_memory", "report_as_json", "serve_prometheus"]
+from es_simhash.transport.refresh_flow import now
+from es_simhash.upkeep.follow_report import FollowReport, FollowState
 
 _COUNTERS = {
     "read": "Changed documents that were read.",

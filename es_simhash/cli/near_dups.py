@@ -14,9 +14,7 @@ from es_simhash.cli.tables import print_table
 from es_simhash.cli.wording import for_shell
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
-from es_simhash.index.rescore import NearDup, NearDups
-
-__all__ = ["NoFingerprint", "print_answer", "print_near_dups"]
+from es_simhash.lookup.near_dups import NearDup, NearDups
 
 _LEFT_OUT = {
     "shingles": "characters",

@@ -17,38 +17,8 @@ import click
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, from_hex, get_scheme
-from es_simhash.index.fields import DEFAULT_PREFIX
-from es_simhash.removal.outputs import refuse_output
-
-__all__ = [
-    "FINGERPRINT",
-    "INPUT_FILE",
-    "JSON",
-    "PRODUCTS",
-    "Server",
-    "Target",
-    "as_json",
-    "dry_run",
-    "filter_option",
-    "filter_query",
-    "format_",
-    "max_distance",
-    "parse_fields",
-    "prefix",
-    "report_file",
-    "routing",
-    "sample",
-    "scheme",
-    "source",
-    "source_field",
-    "target",
-    "target_of_any_product",
-    "text_fields",
-    "text_file",
-    "time_field",
-    "workers",
-    "yes",
-]
+from es_simhash.mapping.fields import DEFAULT_PREFIX
+from es_simhash.removal.files import refuse_output
 
 DEFAULT_URL = "http://localhost:9200"
 PRODUCTS = ("elasticsearch", "opensearch")

@@ -21,23 +21,6 @@ from es_simhash.cli.wording import for_shell
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = [
-    "Failed",
-    "console",
-    "count",
-    "error",
-    "failures_as_json",
-    "messages_as_json",
-    "note",
-    "print_failures",
-    "print_json",
-    "print_line",
-    "print_text",
-    "show",
-    "to_json",
-    "visible",
-    "warn",
-]
 
 SHOWN_FAILURES = 10
 

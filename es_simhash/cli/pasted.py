@@ -12,12 +12,9 @@ from typing import Any, get_args
 import click
 
 from es_simhash.cli.output import note, to_json
-from es_simhash.index.paste.distance_field import FieldKind, distance_source
-from es_simhash.index.paste.esql import MOST_ROWS, build_esql
-from es_simhash.index.paste.query_bar import Language, Selection, build_query_bar
-from es_simhash.index.query import check_filter
-
-__all__ = ["FORMS", "SELECTIONS", "check_form", "esql_text", "query_bar_text", "script_text"]
+from es_simhash.lookup.paste import Language, Selection, build_query_bar
+from es_simhash.lookup.paste_esql import MOST_ROWS, FieldKind, build_esql, distance_source
+from es_simhash.lookup.query import check_filter
 
 FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field")
 """The options that choose a form; each is a flag of this name."""

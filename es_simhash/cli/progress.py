@@ -10,8 +10,6 @@ from typing import Self
 
 from es_simhash.cli.output import console, count, note
 
-__all__ = ["Tracker", "progress_line"]
-
 _STEP_SECONDS = 0.1
 LINE_SECONDS = 30.0
 

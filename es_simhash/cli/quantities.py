@@ -13,8 +13,6 @@ import click
 
 from es_simhash.errors import InvalidInputError, shorten
 
-__all__ = ["BYTES", "COUNT", "parse_bytes", "parse_count", "show_bytes", "show_count"]
-
 _THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 _SIZES = {
     "": 1,

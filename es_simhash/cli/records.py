@@ -22,9 +22,7 @@ from typing import IO, Any, Literal
 
 from es_simhash.cli.texts import STDIN, find_wide_encoding
 from es_simhash.errors import shorten
-from es_simhash.index.json_text import read_json
-
-__all__ = ["Format", "Reader", "Record"]
+from es_simhash.transport.raw_json import read_json
 
 Format = Literal["auto", "jsonl", "csv", "tsv"]
 

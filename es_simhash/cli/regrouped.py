@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.cli.output import count, error, failures_as_json, print_line
 
 if TYPE_CHECKING:
-    from es_simhash.flows.grouping.reconcile import Reconciled
-
-__all__ = ["Regrouped"]
+    from es_simhash.groups.reconcile_flow import Reconciled
 
 
 class Regrouped:

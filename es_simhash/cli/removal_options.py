@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from es_simhash.cli import options
-from es_simhash.removal.guards import DEFAULT_MAX_SHARE, SMALLEST_CONTAINED
-
-__all__ = ["removal"]
+from es_simhash.passages.contained import SMALLEST_CONTAINED
+from es_simhash.removal.guards import DEFAULT_MAX_SHARE
 
 _T = TypeVar("_T")
 

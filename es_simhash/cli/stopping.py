@@ -18,18 +18,6 @@ import click
 
 from es_simhash.cli.output import note
 
-__all__ = [
-    "Request",
-    "Terminated",
-    "exit_code",
-    "interrupts",
-    "remember_arguments",
-    "say_if_stopped",
-    "stop_requests",
-    "this_command",
-    "watch_requests",
-]
-
 _ARGUMENTS = "es_simhash.arguments"
 
 

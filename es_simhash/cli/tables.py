@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = [
-    "SHORTEST_TEXT",
-    "Column",
-    "Layout",
-    "fit",
-    "lay_out",
-    "note_cut",
-    "on_one_line",
-    "print_table",
-    "screen_width",
-    "table_width",
-]
 
 DEFAULT_WIDTH = 80
 NARROWEST = 20

@@ -11,11 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from es_simhash.cli.output import SHOWN_FAILURES, count, failures_as_json, print_failures, print_json, print_line, warn
+from es_simhash.cli.output import (
+    SHOWN_FAILURES,
+    count,
+    failures_as_json,
+    print_failures,
+    print_json,
+    print_line,
+    warn,
+)
 from es_simhash.cli.records import Record
-from es_simhash.flows.grouping.written import Written
-
-__all__ = ["Tally"]
+from es_simhash.ingest.written import Written
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")

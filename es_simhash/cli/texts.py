@@ -16,8 +16,6 @@ from typing import cast
 
 from es_simhash.errors import InvalidInputError, shorten
 
-__all__ = ["STDIN", "decode", "find_wide_encoding", "read_lines", "read_text", "read_text_argument"]
-
 STDIN = "-"
 _READ_BYTES = 1 << 20
 

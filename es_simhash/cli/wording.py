@@ -12,8 +12,6 @@ import re
 
 import click
 
-__all__ = ["for_shell", "option_of"]
-
 # The longer of two that begin alike comes first: the first that fits is taken.
 _WORDS = {
     "put_mapping, or es-simhash": "es-simhash",

@@ -12,8 +12,6 @@ from es_simhash.client.async_methods.removal import AsyncRemovalMethods
 from es_simhash.client.async_methods.report import AsyncReportMethods
 from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
 
-__all__ = ["AsyncSimHashClient"]
-
 
 class AsyncSimHashClient(
     AsyncLookupMethods,

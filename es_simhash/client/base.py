@@ -27,14 +27,12 @@ from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
 from es_simhash.client.notebook import shown_by_default
 from es_simhash.errors import WrongTypeError
-from es_simhash.flows.context import Context
-from es_simhash.flows.protocol import Flow, OnProgress
-from es_simhash.flows.transfer.limits import ServerLimits, within_limits
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
-from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.meta import IndexSettings, build_settings
-
-__all__ = ["AsyncBase", "BaseClient", "Filter", "SyncBase"]
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.mapping.meta import IndexSettings, build_settings
+from es_simhash.transport.protocol import Flow, OnProgress
 
 Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 

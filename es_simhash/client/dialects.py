@@ -1,24 +1,32 @@
 """
 The method names of the search clients, by API name: the only place that knows them.
 
-A dialect turns a :class:`~es_simhash.flows.protocol.Call` into one method call of the caller's own client and returns
-the answer as plain values. It sets no transport option, opens no connection, and imports no client.
+A dialect turns a :class:`~es_simhash.transport.protocol.Call` into one method call of the caller's own client, and
+returns the answer as plain values. It sets no transport option, opens no connection, and imports no client.
+
+Multi-gets that return each ``_source`` as the text that the server sent, through the caller's own client.
+
+The client is not changed: a copy of it, with a copy of its transport, shares its connections, and reads answers with
+another deserialiser. A number that is read as a double and written again may change; its text does not. The names
+here are those of the transports of both client libraries; neither library is imported.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-from es_simhash.client.raw_source import with_raw_source
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.flows.protocol import Call, error_text, status_of
-
-__all__ = ["ELASTICSEARCH", "OPENSEARCH", "Dialect", "find_dialect", "is_async_client"]
+from es_simhash.transport.protocol import Call, error_text, status_of
+from es_simhash.transport.raw_json import split_items, split_members
 
 _JSON = {"accept": "application/json", "content-type": "application/json"}
+
+
 _COMMON = {
     "bulk": "bulk",
     "clear_scroll": "clear_scroll",
@@ -125,6 +133,8 @@ ELASTICSEARCH = Dialect(
     # By default, servers from 9.2 on leave vectors out of _source. Older ones leave nothing out, and refuse the option.
     source_options={"_source_exclude_vectors": "false"},
 )
+
+
 OPENSEARCH = Dialect(
     "opensearch",
     _COMMON | {"open_point_in_time": "create_pit", "close_point_in_time": "delete_pit"},
@@ -132,6 +142,8 @@ OPENSEARCH = Dialect(
     # The default search pipeline of an index may cut hits off, or add a filter. Known to servers from 2.18 on.
     {"search_pipeline": "_none"},
 )
+
+
 _DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
 
 
@@ -171,3 +183,60 @@ def is_async_client(client: Any) -> bool:
 
 def _client_modules(client: Any) -> set[str]:
     return {cls.__module__.partition(".")[0] for cls in type(client).__mro__}
+
+
+# elastic_transport keeps what reads answers here, opensearch-py there.
+_READERS = ("serializers", "deserializer")
+
+
+def with_raw_source(client: Any) -> Any:
+    """
+    Return a copy of *client* whose multi-gets have the text of each ``_source`` in its place.
+
+    A first request must have been made with the client itself: an async client opens its connections then.
+
+    Raises:
+        TypeError: If the client has no transport of a known kind.
+    """
+    transport = getattr(client, "transport", None)
+    reader = next((name for name in _READERS if hasattr(transport, name)), None)
+    if reader is None:
+        raise WrongTypeError(
+            f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
+        )
+    transport = copy.copy(transport)
+    setattr(transport, reader, _RawReader(getattr(transport, reader)))
+    clone = copy.copy(client)
+    name = "_transport" if hasattr(client, "_transport") else "transport"
+    setattr(clone, name, transport)
+    return clone
+
+
+class _RawReader:
+    """Reads answers as *reader* does, except the sources of a multi-get."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def loads(self, data: bytes | str, mimetype: str | None = None) -> Any:
+        """Return the answer as plain values."""
+        try:
+            return _read(data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data)
+        except ValueError:  # no multi-get: an error of the server, or of something before it
+            return self._reader.loads(data, mimetype)
+
+
+def _read(text: str) -> dict[str, Any]:
+    members = split_members(text)
+    if "docs" not in members:
+        raise ValueError("the answer has no documents")
+    docs = []
+    for item in split_items(members.pop("docs")):
+        parts = split_members(item)
+        source = parts.pop("_source", None)
+        plain = {name: json.loads(value) for name, value in parts.items()}
+        docs.append(plain if source is None else {**plain, "_source": source})
+    return {**{name: json.loads(value) for name, value in members.items()}, "docs": docs}

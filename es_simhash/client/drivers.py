@@ -22,10 +22,19 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from es_simhash.client.dialects import Dialect
-from es_simhash.flows.feed import Feed
-from es_simhash.flows.protocol import Call, Compute, Emit, Flow, OnProgress, Request, StreamClosed, Tell, Together, Wait
-
-__all__ = ["as_async", "feeding", "run", "run_async", "stream", "stream_async"]
+from es_simhash.transport.feed import Feed
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Emit,
+    Flow,
+    OnProgress,
+    Request,
+    StreamClosed,
+    Tell,
+    Together,
+    Wait,
+)
 
 _T = TypeVar("_T")
 

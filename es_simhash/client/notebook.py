@@ -11,10 +11,8 @@ import time
 from importlib import import_module
 from typing import Any
 
-from es_simhash.flows.protocol import OnProgress, Progress
 from es_simhash.tables.markup import element
-
-__all__ = ["Bar", "shown_by_default"]
+from es_simhash.transport.protocol import OnProgress, Progress
 
 # A call that is over before shows nothing.
 _FIRST_SECONDS = 0.5

@@ -12,8 +12,6 @@ from es_simhash.client.sync_methods.removal import RemovalMethods
 from es_simhash.client.sync_methods.report import ReportMethods
 from es_simhash.client.sync_methods.upkeep import UpkeepMethods
 
-__all__ = ["SimHashClient"]
-
 
 class SimHashClient(
     LookupMethods, PassageMethods, GroupingMethods, RemovalMethods, ReportMethods, UpkeepMethods, QualityMethods

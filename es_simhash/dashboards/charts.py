@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from es_simhash.dashboards.chart_words import ENGLISH, ChartWords
 from es_simhash.dashboards.rows import Rows
 from es_simhash.dashboards.vega import (
     DUPLICATES,
+    ENGLISH,
     OTHERS,
+    ChartWords,
     axis,
     band,
     colours,
@@ -29,8 +30,6 @@ from es_simhash.dashboards.vega import (
     thick,
     value,
 )
-
-__all__ = ["distances_chart", "over_time_chart", "sizes_chart", "sources_chart"]
 
 
 def over_time_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:

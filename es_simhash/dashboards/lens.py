@@ -11,8 +11,6 @@ from typing import Any
 
 from es_simhash.dashboards.subject import Subject
 
-__all__ = ["LENS_VERSIONS", "lens_panels"]
-
 LENS_VERSIONS = {"typeMigrationVersion": "8.9.0", "coreMigrationVersion": "8.8.0"}
 """What a Lens object says about its own form."""
 

@@ -13,8 +13,6 @@ from typing import Any, Literal
 from es_simhash.dashboards.subject import Subject
 from es_simhash.errors import shorten
 
-__all__ = ["PackFault", "find_field_faults", "find_pack_faults", "node_of"]
-
 FaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword", "no_doc_values"]
 
 _DATES = {"date", "date_nanos"}

@@ -12,11 +12,8 @@ from es_simhash.dashboards import charts, panel_charts, rows
 from es_simhash.dashboards.lens import lens_panels
 from es_simhash.dashboards.requests import exists, missing
 from es_simhash.dashboards.saved import ALL_TIME, Panel, dashboard, filter_of, index_pattern, search, visualization
-from es_simhash.dashboards.subject import Subject
-from es_simhash.dashboards.words import about_group, about_numbers
-from es_simhash.index.fields import DEFAULT_PREFIX
-
-__all__ = ["build_dashboards"]
+from es_simhash.dashboards.subject import Subject, about_group, about_numbers
+from es_simhash.mapping.fields import DEFAULT_PREFIX
 
 
 def build_dashboards(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from es_simhash.dashboards import requests
-from es_simhash.dashboards.chart_words import ENGLISH
 from es_simhash.dashboards.rows import no_rows, response
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.vega import (
     DUPLICATES,
+    ENGLISH,
     answered,
     axis,
     band,
@@ -31,8 +31,6 @@ from es_simhash.dashboards.vega import (
     thick,
     value,
 )
-
-__all__ = ["hot_blocks_chart", "largest_groups_chart", "numbers_chart"]
 
 
 def numbers_chart(subject: Subject) -> dict[str, Any]:

@@ -11,21 +11,6 @@ from typing import Any
 
 from es_simhash.dashboards.subject import Subject
 
-__all__ = [
-    "LISTED_GROUPS",
-    "SHOWN_BLOCKS",
-    "SHOWN_GROUPS",
-    "SHOWN_SOURCES",
-    "distances_request",
-    "exists",
-    "hot_blocks_request",
-    "largest_groups_request",
-    "numbers_request",
-    "over_time_request",
-    "sizes_request",
-    "sources_request",
-]
-
 SHOWN_GROUPS = 10
 SHOWN_SOURCES = 12
 SHOWN_BLOCKS = 4

@@ -17,18 +17,6 @@ from es_simhash.dashboards import requests
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.vega import flatten, formula
 
-__all__ = [
-    "Rows",
-    "distances_of",
-    "given",
-    "no_rows",
-    "over_time_of",
-    "response",
-    "size_rows",
-    "sizes_of",
-    "sources_of",
-]
-
 # Sizes from which a column begins, and its label.
 _SIZES = (
     (2, "2"),

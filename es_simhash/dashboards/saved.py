@@ -2,7 +2,7 @@
 Saved objects in the form that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import.
 
 No object names a version of itself, so every importer runs all of its migrations. Attributes are those that all four
-know; what they hold in common is in ``tests/unit/test_dashboards.py``. A reference is a name, a type and an id, and
+know; ``tests/dashboards/test_dashboards.py`` lists these. A reference is a name, a type and an id, and
 each names an object of the same pack. No chart and no text is here.
 """
 
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.dashboards.subject import Subject
-
-__all__ = ["ALL_TIME", "Panel", "dashboard", "filter_of", "group_link", "index_pattern", "search", "visualization"]
 
 # Migrations of both products compare the version of a panel, so it must have one. The form of a panel has not changed
 # since this one.

@@ -1,7 +1,9 @@
 """
+The words in charts, so that a chart can be drawn in another language. No chart is here.
+
 The parts that the Vega 5 specifications share: frame, marks, colours, and the words for an empty chart.
 
-Expressions keep to what the checker of Dashboards allows (``tests/unit/test_dashboards_vega.py``): no ``window``, no
+Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
 ``document``, no property that is computed. Text takes the styles ``guide-label`` and ``guide-title``, which both
 products colour for their light and dark themes.
 """
@@ -9,32 +11,44 @@ products colour for their light and dark themes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.dashboards.chart_words import ChartWords
 
-__all__ = [
-    "DUPLICATES",
-    "OTHERS",
-    "answered",
-    "axis",
-    "band",
-    "colours",
-    "empty_words",
-    "field",
-    "flatten",
-    "formula",
-    "frame",
-    "legend",
-    "rect",
-    "signal",
-    "split",
-    "text",
-    "thick",
-    "value",
-]
+@dataclass(frozen=True, slots=True)
+class ChartWords:
+    """
+    The words of the charts over time, by source, by size and by distance.
+
+    Attributes:
+        duplicates, others:
+            The two kinds of documents.
+        of:
+            Stands between a part and its whole, with its blanks.
+        over_time, by_source, by_size, by_distance:
+            What each chart shows, for those who do not see it.
+        documents_in_group, groups, bits:
+            Titles of axes.
+    """
+
+    duplicates: str = "duplicates"
+    others: str = "all other documents"
+    of: str = " of "
+    over_time: str = "Documents over time; duplicates have a colour of their own."
+    by_source: str = "Share of duplicates in each source; the source with the most duplicates is first."
+    by_size: str = "Groups by size: how many groups have how many documents, the canonical included."
+    by_distance: str = "Duplicates by their distance to the canonical, in bits of 64."
+    documents_in_group: str = "documents in the group"
+    groups: str = "groups"
+    bits: str = "bits that differ from the canonical"
+
+
+ENGLISH = ChartWords()
+
 
 DUPLICATES = "#D6603D"
+
+
 OTHERS = "#5B9BD5"
 """Colours that are told apart in light and dark themes, and by people who do not see red and green alike."""
 

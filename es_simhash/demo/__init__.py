@@ -18,7 +18,7 @@ from es_simhash.demo.render import (
     unexpected_table,
     verdicts_table,
 )
-from es_simhash.quality.worddiff import Change, Segment, WordDiff, word_diff
+from es_simhash.texts.worddiff import Change, Segment, WordDiff, word_diff
 
 __all__ = [
     "EDIT_KINDS",

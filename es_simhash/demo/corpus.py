@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EDIT_KINDS", "Document", "EditKind", "load_corpus"]
-
 
 @dataclass(frozen=True, slots=True)
 class EditKind:

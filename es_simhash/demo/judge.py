@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from es_simhash.demo.corpus import Document
 
-__all__ = ["EditSummary", "FoundPair", "Group", "Member", "Report", "Status", "Verdict", "judge"]
-
 
 class FoundPair(NamedTuple):
     """

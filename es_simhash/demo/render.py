@@ -14,8 +14,8 @@ from rich.text import Text
 
 from es_simhash.demo.corpus import EDIT_KINDS
 from es_simhash.demo.judge import Status
-from es_simhash.quality.worddiff import Change, WordDiff, word_diff
 from es_simhash.tables.markup import shown
+from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from es_simhash.demo.corpus import Document
     from es_simhash.demo.judge import Report
 
-__all__ = [
-    "diff_panel",
-    "diff_text",
-    "edits_table",
-    "groups_table",
-    "summary_text",
-    "unexpected_table",
-    "verdicts_table",
-]
 
 CELLS = 40
 """Width of the opening of a text on the terminal."""

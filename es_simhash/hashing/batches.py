@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
 
-__all__ = ["NO_LETTERS", "fingerprint_list", "fold_all", "fold_features", "passage_term_list", "stored_term_list"]
 
 NO_LETTERS = "-"
 """What a document holds in place of the terms of a text without letters and digits; terms have six characters."""

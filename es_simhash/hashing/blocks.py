@@ -1,7 +1,7 @@
 """
 The four 16-bit blocks of a fingerprint: split, join, block terms and the neighbours of a block.
 
-Plain integers and strings only. ``index/plan.py`` and ``index/query.py`` turn blocks into queries.
+Plain integers and strings only. ``lookup/plan.py`` and ``lookup/query.py`` turn blocks into queries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from es_simhash.hashing.charikar import check_fingerprint, to_hex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BLOCKS", "BLOCK_BITS", "block_neighbours", "block_terms", "join_blocks", "neighbour_terms", "split_blocks"]
 
 BLOCKS = 4
 BLOCK_BITS = 16

@@ -23,25 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "COMBINES",
-    "DROPPED",
-    "EXPANDS",
-    "PIECE",
-    "SEPARATOR",
-    "TABLE_FILE",
-    "UNASSIGNED",
-    "UNCHANGED",
-    "WORD",
-    "character_entries",
-    "character_kinds",
-    "normalise_batch",
-    "normalise_codes",
-    "normalise_text",
-    "normalise_texts",
-    "split_long",
-    "to_codes",
-]
 
 TABLE_FILE = "characters.bin"
 

@@ -13,9 +13,16 @@ import unicodedata
 import zlib
 from pathlib import Path
 
-from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR, TABLE_FILE, UNASSIGNED, UNCHANGED, WORD
-
-__all__ = ["build_kinds", "build_table", "classify", "main", "pack"]
+from es_simhash.hashing.characters import (
+    COMBINES,
+    DROPPED,
+    EXPANDS,
+    SEPARATOR,
+    TABLE_FILE,
+    UNASSIGNED,
+    UNCHANGED,
+    WORD,
+)
 
 UNICODE_VERSION = "14.0.0"
 CODE_POINTS = 0x110000

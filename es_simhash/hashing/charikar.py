@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "FINGERPRINT_BITS",
-    "check_fingerprint",
-    "estimated_cosine",
-    "from_hex",
-    "hamming_distance",
-    "hamming_distances",
-    "simhash",
-    "simhashes",
-    "to_hex",
-]
 
 FINGERPRINT_BITS = 64
 MAX_BITS = 4096

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["fingerprint", "fingerprint_array", "fingerprint_features", "fingerprints", "text_scheme"]
-
 
 def fingerprint(text: str, *, scheme: str | Scheme = DEFAULT_SCHEME) -> int | None:
     """

@@ -23,7 +23,6 @@ from es_simhash.hashing.scripts import UNSPACED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["ONE", "caller_features", "repeat_weight", "word_extractor"]
 
 ONE = 1 << 20
 """The weight 1 as a fixed-point integer."""

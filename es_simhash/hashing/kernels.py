@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "WEIGHT_SCALE_BITS",
-    "as_hashes",
-    "bit_sums",
-    "count_bits",
-    "count_sums",
-    "distances",
-    "fixed_weights",
-    "fold",
-    "fold_rows",
-    "mixed_sums",
-    "signs",
-    "single_start",
-]
 
 WEIGHT_SCALE_BITS = 20
 """Weights are multiples of 2**-20: finer than any effect on a sign, coarse enough for 2**42 in total."""

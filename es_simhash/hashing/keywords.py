@@ -19,14 +19,13 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError, shorten
-from es_simhash.hashing.files import scheme_file
+from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.segment import jieba_file, segmenter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["AUTO_TOP", "keyword_extractor", "rank_words", "text_rank"]
 
 # The stop words that jieba 0.42.1 starts with; a user's file adds to them, as in jieba.
 # fmt: off

@@ -28,7 +28,6 @@ from es_simhash.hashing.scheme import Scheme
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-__all__ = ["FingerprintPool", "Pending", "PoolSizes", "TextHashes", "check_workers", "split_texts"]
 
 logger = logging.getLogger("es_simhash")
 

@@ -18,16 +18,14 @@ import re
 from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError
-from es_simhash.hashing.files import scheme_file
-from es_simhash.hashing.libraries import library_version
-from es_simhash.hashing.scheme import Scheme
+from es_simhash.hashing.registry import scheme_file
+from es_simhash.hashing.scheme import Scheme, library_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from es_simhash.hashing.boilerplate.cut import Cutter
+    from es_simhash.hashing.cut import Cutter
 
-__all__ = ["preprocessor"]
 
 _REMOVED = ["script", "style", "template", "noscript", "head"]
 _BLOCKS = (
@@ -79,8 +77,8 @@ def _boilerplate_cutter(scheme: Scheme) -> Cutter | None:
     if digest is None:
         return None
     if digest not in _cutters:
-        from es_simhash.hashing.boilerplate.cut import Cutter  # noqa: PLC0415 - loads numpy
-        from es_simhash.hashing.boilerplate.mask import read_mask  # noqa: PLC0415
+        from es_simhash.hashing.cut import Cutter  # noqa: PLC0415 - loads numpy
+        from es_simhash.hashing.mask import read_mask  # noqa: PLC0415
 
         content = scheme_file(scheme, "boilerplate")
         _cutters[digest] = Cutter(read_mask(content or b""))

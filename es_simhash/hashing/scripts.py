@@ -14,7 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["KANA", "LOGOGRAPHS", "UNSPACED", "is_unspaced", "is_within", "letter_counts", "shingle_lengths"]
 
 Ranges = tuple[tuple[int, int], ...]
 

@@ -14,6 +14,11 @@ Source: S. Schleimer, D. Wilkerson, A. Aiken, "Winnowing: Local Algorithms for D
 section 3. There every character is worth the same; the proof above is theirs with the worth in place of the length.
 
 The terms of a released version never change. numpy only; callers import this module lazily.
+
+Normalised characters with their places in the original text, for passages that are shown in the original.
+
+The normalised characters are those of ``characters.normalise_batch``, without separators. numpy only; callers import
+this module lazily.
 """
 
 from __future__ import annotations
@@ -23,8 +28,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, split_long
+from es_simhash.hashing.characters import (
+    COMBINES,
+    PIECE,
+    SEPARATOR,
+    UNASSIGNED,
+    character_entries,
+    normalise_batch,
+    normalise_codes,
+    split_long,
+    to_codes,
+)
 from es_simhash.hashing.scripts import KANA, LOGOGRAPHS, is_within
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,40 +53,43 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint32]
     Hashes = NDArray[np.uint64]
 
-__all__ = [
-    "GRAM",
-    "GUARANTEE",
-    "LETTER",
-    "LONGEST_QUESTION",
-    "TERM_CHARACTERS",
-    "long_text_terms",
-    "passage_terms",
-    "question_terms",
-    "run_ends",
-    "run_hashes",
-    "worth_sums",
-]
 
 GUARANTEE = 100
+
+
 GRAM = 25
+
 
 # What a character is worth, in twelfths of a letter: a letter, a logograph, kana.
 LETTER, _LOGOGRAPH, _KANA = 12, 15, 16
+
+
 # The hash of a run is its polynomial in this base modulo 2**64, whose powers repeat only after 2**62, then mixed.
 _BASE = 0x9E37_79B9_7F4A_7C15
+
+
 _INVERSE = pow(_BASE, -1, 1 << 64)
+
+
 _TABLE = 1 << 17
+
+
 # A window has 32 to 96 grams, so its smallest hash is the smallest of three runs of 32.
 _STEPS, _THIRD = 5, 32
+
 
 LONGEST_QUESTION = 10_000
 """Characters of the longest text whose grams are all asked for."""
 
+
 TERM_CHARACTERS = 6
 """A term has six characters of six bits each. Which hash of a window is the smallest depends on all 64 bits."""
 
+
 # In the order of ASCII, so that terms are sorted as the numbers are.
 _ALPHABET = np.frombuffer(b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", np.uint8)
+
+
 _BITS = np.uint64((1 << 6 * TERM_CHARACTERS) - 1)
 
 
@@ -280,3 +302,40 @@ def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list
     terms = digits.view(f"S{TERM_CHARACTERS}").ravel().astype(f"U{TERM_CHARACTERS}").tolist()
     stops = np.searchsorted(owners, np.arange(count), side="right").tolist()
     return [terms[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+
+def normalise_with_positions(text: str) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return the normalised characters of *text*, and where the part of the text starts and ends that each comes from.
+
+    A character and the marks after it are one part where they are normalised together. Memory is some 30 bytes for
+    each character.
+    """
+    codes = to_codes(text)
+    entries = character_entries(codes)
+    places = np.flatnonzero(entries != UNASSIGNED)
+    codes, entries = codes[places], entries[places]
+    if not codes.size:
+        return codes, places, places
+    # A character that combines belongs to the one before it; nothing else depends on what stands beside it.
+    firsts = np.flatnonzero(np.append(True, entries[1:] != COMBINES))
+    stops = np.append(firsts[1:], codes.size)
+    is_plain = (stops - firsts == 1) & (entries[firsts] < UNASSIGNED)
+    counts = (is_plain & (entries[firsts] > SEPARATOR)).astype(np.intp)
+    slow: list[tuple[int, NDArray[np.uint32]]] = []
+    for part in np.flatnonzero(~is_plain).tolist():
+        normal = _normalise_part(codes[firsts[part] : stops[part]].tobytes())
+        counts[part] = normal.size
+        slow.append((part, normal))
+    result = np.repeat(entries[firsts], counts)
+    targets = np.cumsum(counts) - counts
+    for part, normal in slow:
+        result[targets[part] : targets[part] + normal.size] = normal
+    return result, np.repeat(places[firsts], counts), np.repeat(places[stops - 1] + 1, counts)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _normalise_part(data: bytes) -> NDArray[np.uint32]:
+    normal = normalise_codes(np.frombuffer(data, np.uint32))
+    kept: NDArray[np.uint32] = normal[normal != SEPARATOR]
+    return kept

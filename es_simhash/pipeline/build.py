@@ -1,36 +1,47 @@
 """
 Builds the ingest pipeline, and refuses the schemes that a server cannot compute. Plain dicts, no request.
+
+The stored search template that returns the candidates of a fingerprint, for programs that run no Painless.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
-from es_simhash.index.explain_plan import plan_lookup
-from es_simhash.index.fields import DEFAULT_PREFIX, OWNED, Fields
-from es_simhash.index.meta import check_text_fields
+from es_simhash.lookup.plan_cost import plan_lookup
+from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, Fields
+from es_simhash.mapping.meta import check_text_fields
 from es_simhash.pipeline.source import script_source
 from es_simhash.pipeline.tables import character_tables
 
-__all__ = ["build_pipeline", "purpose_of"]
-
 # By the tag of its processor a pipeline is known as ours.
 _TAG = "es-simhash"
+
+
 # What a pipeline is for, among its parameters: another one of the same purpose may take its place.
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
 
+
 _ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
+
+
 _REASONS = {"keywords": "its words need a dictionary and jieba", "words": "its shingles have any length"}
+
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
 _LEAST = (
     "int least = 65; long wanted = Long.parseUnsignedLong(params.wanted, 16); for (def each : doc[params.field]) "
     "{ least = (int) Math.min(least, Long.bitCount(wanted ^ Long.parseUnsignedLong(each, 16))); }"
 )
+
+
 _NEAR = f"{_LEAST} return least <= params.most;"
+
+
 _DISTANCE = f"{_LEAST} return least;"
 
 
@@ -151,3 +162,41 @@ def _plans() -> list[dict[str, Any]]:
         radii = [radius for (radius,) in plan.radii]
         found.append({"radii": radii, "minimum_should_match": plan.minimum_should_match})
     return found
+
+
+_SIZE = 1_000
+
+
+# Without its block the search would silently miss documents, so a missing one makes the search unreadable.
+_TERM = '{{"term":{{"{field}":"{{{{{name}}}}}"{{{{^{name}}}}} {name} is missing{{{{/{name}}}}}}}}}'
+
+
+def build_search_template(*, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+    """
+    Return a stored script: the search for the candidates of a fingerprint, among them all within 3 bits.
+
+    Two fingerprints that differ in at most 3 bits share one of four blocks. The caller compares the fingerprints of the
+    hits, all 64 bits, and drops those that are too far. It needs no Painless. Its parameters are the four blocks, as
+    the object below *prefix* of a document has them, and ``size``, 1,000 by default.
+
+    Args:
+        prefix:
+            Name of the object that holds the fields.
+
+    Raises:
+        TypeError: If *prefix* is not a string.
+        InvalidInputError: If it cannot be used.
+
+    Examples:
+        >>> build_search_template()["script"]["lang"]
+        'mustache'
+    """
+    fields = Fields(prefix)
+    terms = ",".join(_TERM.format(field=field, name=f"block{number}") for number, field in enumerate(fields.blocks))
+    rest = {"_source": False, "track_total_hits": True, "docvalue_fields": [fields.fingerprint]}
+    source = (
+        f'{{"size":{{{{size}}}}{{{{^size}}}}{_SIZE}{{{{/size}}}},'
+        f'"query":{{"bool":{{"filter":{{"bool":{{"should":[{terms}],"minimum_should_match":1}}}}}}}},'
+        f"{json.dumps(rest, separators=(',', ':'))[1:]}"
+    )
+    return {"script": {"lang": "mustache", "source": source}}

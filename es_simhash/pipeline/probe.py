@@ -10,8 +10,6 @@ from typing import Any
 
 from es_simhash.hashing import Scheme, fingerprint_features, fingerprints, to_hex
 
-__all__ = ["Difference", "find_differences", "probe_documents"]
-
 # Each is there for a part of the script: case folding and ligatures, marks that move or combine, Hangul in parts,
 # wide and half-width forms, characters above U+FFFF, characters that Unicode 14.0 does not know, repeated shingles,
 # shingles that reach from one piece of a long text into the next, and texts that are too short or have nothing.

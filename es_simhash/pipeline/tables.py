@@ -26,8 +26,6 @@ from es_simhash.hashing.characters import (
     character_kinds,
 )
 
-__all__ = ["CharacterTables", "character_tables"]
-
 CODE_POINTS = 0x110000
 _BLOCK = 128
 _HANGUL = range(0xAC00, 0xD7A4)

@@ -16,21 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
-from es_simhash.index.grouping.all_pairs import near_pairs
-from es_simhash.index.measures.compare_pairs import compare_pairs
-from es_simhash.index.measures.measure import Measure, TextMeasure, Unit
-from es_simhash.index.plan import check_max_distance
-from es_simhash.index.presets import Preset, get_preset
-from es_simhash.index.rescore import NearDups
-from es_simhash.index.similarity import check_bound
+from es_simhash.lookup.near_dups import NearDups
+from es_simhash.mapping.limits import check_max_distance
 from es_simhash.quality.truth import Truth
 from es_simhash.tables.curve import draw_shares
 from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-
-__all__ = ["FORGIVEN", "Evaluation", "Report", "evaluate"]
+from es_simhash.texts.compare_pairs import compare_pairs
+from es_simhash.texts.measures import Measure, TextMeasure, Unit
+from es_simhash.texts.presets import Preset, get_preset
+from es_simhash.texts.similarity import check_bound
 
 FORGIVEN = 0.1
 """How far below a positive a reported pair may be for the forgiving precision."""

@@ -13,15 +13,13 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
-from es_simhash.index.documents import text_or_none
-from es_simhash.index.fields import Fields
-from es_simhash.index.similarity import shingle_set
-from es_simhash.quality.chinese import count_scripts
+from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.fields import Fields
+from es_simhash.quality.edits import count_scripts
 from es_simhash.quality.health_words import SENTENCES, FindingKind
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-
-__all__ = ["FEW_SHINGLES", "Diagnosis", "Finding", "judge_blocks", "judge_missing", "judge_sample"]
+from es_simhash.texts.similarity import shingle_set
 
 Severity = Literal["error", "warning", "note"]
 Values = Mapping[str, int | float | str]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from es_simhash.index.faults import Fault
-
-__all__ = ["SENTENCES", "FindingKind", "Sentence"]
+from es_simhash.mapping.faults import Fault
 
 FindingKind = Literal[
     "not_ready",

@@ -10,8 +10,6 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 from es_simhash.quality.evaluate import Report
 
-__all__ = ["check_picture", "plot_report"]
-
 _SUFFIXES = (".png", ".svg", ".pdf")
 
 

@@ -1,4 +1,8 @@
 """
+What is known about the size of an index: figures, advice, and the real size of one that was measured.
+
+Values only. ``sizing`` works them out, and ``flows.upkeep.size`` reads the real size.
+
 What an index of so many documents takes: disk, memory, the cost of a lookup, shards and settings.
 
 Arithmetic on constants that were measured; docs/sizing.md has the measurements. The results are defined in ``size``.
@@ -7,35 +11,193 @@ Arithmetic on constants that were measured; docs/sizing.md has the measurements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Literal
+from typing import Any, Literal
 
 from es_simhash.arguments import check_choice, check_count, check_number
 from es_simhash.errors import WrongTypeError, shorten
-from es_simhash.index.explain_plan import explain_plan
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, Limits, check_max_distance
-from es_simhash.index.plan_cost import SKIMMED_FROM, IndexStats, PlanEstimate
-from es_simhash.quality.size import Advice, Figure, IndexSize, Size
+from es_simhash.lookup.plan_cost import SKIMMED_FROM, PlanEstimate, explain_plan
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits, check_max_distance
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
 
-__all__ = ["PRODUCTS", "Product", "estimate_growth", "estimate_size"]
+Basis = Literal["measured", "modelled", "exact"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """
+    One number about an index, from *low* to *high*.
+
+    Attributes:
+        name:
+            What it is about, such as ``"disk_fingerprints"``.
+        low:
+            The least that is expected.
+        high:
+            The most that is expected; the same where the number is one.
+        unit:
+            ``"bytes"``, ``"times an empty search"``, ``"terms"``, ``"documents"`` or ``"postings"``.
+        basis:
+            ``"measured"``: so many for each document were measured. ``"modelled"``: computed by the cost model.
+            ``"exact"``: it follows from the lookup plan.
+        up_to:
+            The most documents of the index in which this was measured; ``None`` for an exact figure.
+    """
+
+    name: str
+    low: float
+    high: float
+    unit: str
+    basis: Basis
+    up_to: int | None = None
+
+    def is_beyond(self, documents: int) -> bool:
+        """Return whether *documents* are more than this was measured with."""
+        return self.up_to is not None and documents > self.up_to
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """
+    What to set.
+
+    Attributes:
+        setting:
+            A setting of the index, or ``"segments"`` or ``"scripts"``.
+        value:
+            Its value.
+        reason:
+            Why: ``"shard size"``, ``"idle index"``, ``"loading"``, ``"idle cores"`` or ``"fewer terms"``.
+    """
+
+    setting: str
+    value: str | int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSize:
+    """
+    The real size of an index.
+
+    Attributes:
+        index:
+            Its name.
+        documents:
+            All documents.
+        fingerprinted:
+            Those with a fingerprint.
+        bytes:
+            Bytes on disk without replicas, of all fields.
+        shards:
+            Primary shards.
+        replicas:
+            Copies of each that are there.
+        segments:
+            Segments of all primary shards together.
+        density:
+            How uneven the fingerprints are: see :class:`IndexStats`.
+    """
+
+    index: str
+    documents: int
+    fingerprinted: int
+    bytes: int
+    shards: int
+    replicas: int
+    segments: int
+    density: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Tabular):
+    """
+    What an index takes, as far as is known.
+
+    Attributes:
+        documents:
+            Documents that were asked for.
+        max_distance:
+            Largest distance of the lookups, in bits.
+        shards:
+            Primary shards, given or advised.
+        replicas:
+            Copies of each.
+        segments:
+            Segments of one shard as written.
+        plans:
+            Names of the cheapest lookup plans: with scripts, where they are allowed, and without.
+        figures:
+            The numbers.
+        advice:
+            What to set.
+        measured:
+            The real size of the index, where one was read.
+    """
+
+    documents: int
+    max_distance: int
+    shards: int
+    replicas: int
+    segments: int
+    plans: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    advice: tuple[Advice, ...]
+    measured: IndexSize | None = None
+
+    def figure(self, name: str) -> Figure | None:
+        """Return the figure of that name, or ``None``."""
+        return next((each for each in self.figures if each.name == name), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; each figure says whether it is beyond what was measured."""
+        advice = list(map(asdict, self.advice))
+        return asdict(self) | {"plans": list(self.plans), "figures": self.to_dicts(), "advice": advice}
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each figure; each says whether it is beyond what was measured."""
+        return [asdict(each) | {"is_beyond": each.is_beyond(self.documents)} for each in self.figures]
+
+    def _title(self) -> str:
+        return f"{self.documents:,} documents in {self.shards} shards, lookups up to {self.max_distance} bits"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        measured = [] if self.measured is None else [Sheet("Measured", [asdict(self.measured)])]
+        return [Sheet("Figures", self.to_dicts()), Sheet("Advice", [asdict(each) for each in self.advice]), *measured]
+
 
 Product = Literal["opensearch", "elasticsearch"]
+
+
 PRODUCTS: tuple[Product, ...] = ("opensearch", "elasticsearch")
 
+
 MOST_DOCUMENTS = 10**15
+
+
 # Primary shards of one index, by default of both products, and of many indices behind one name.
 MOST_SHARDS = 1_024
+
+
 MOST_SHARDS_TOGETHER = 1_000_000
+
 
 # What both products' documentation advises for a shard.
 SHARD_DOCUMENTS = 200_000_000
+
+
 SHARD_BYTES = 50 * 2**30
+
+
 # Segments of one shard as written: 8 to 12 were found at 4 million documents.
 WRITTEN_SEGMENTS = 10
 
+
 # Documents up to which lookups were measured.
 LOOKUPS_UP_TO = 4_000_000
+
 
 MIB = 2**20
 
@@ -96,6 +258,8 @@ class Bytes:
 # Of either product, merged and as written, with the copy in _source and ids of 10 characters; by bench/sizing.py and
 # bench/lookup.py.
 DISK = {"disk_fingerprints": Bytes(140, 160, 4_000_000), "disk_groups": Bytes(15, 25, 100_000)}
+
+
 # Peak memory of the client by bench/pairs.py, with ids of 10 characters.
 MEMORY = {
     "memory_pairs": Bytes(90, 100, 3_000_000),

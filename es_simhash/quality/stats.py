@@ -14,8 +14,6 @@ from typing import Any
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
-__all__ = ["Count", "GroupCounts", "GroupSize", "SourceCounts", "Stats", "TimeCounts", "utc_text"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

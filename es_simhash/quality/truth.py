@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
-__all__ = ["Truth", "read_documents", "read_truth"]
-
 
 @dataclass(frozen=True, slots=True)
 class Truth:

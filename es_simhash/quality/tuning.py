@@ -17,33 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
-from es_simhash.index.grouping.all_pairs import distances_between, near_pairs
-from es_simhash.index.measures.compare_pairs import compare_pairs
-from es_simhash.index.measures.measure import WORD_SHINGLES
-from es_simhash.index.measures.verification import measure_of
-from es_simhash.index.presets import PRESETS, Preset
-from es_simhash.quality.chinese import Scripts
-from es_simhash.quality.edits import EDITS, Edit
+from es_simhash.lookup.verification import measure_of
+from es_simhash.quality.edits import EDITS, Edit, Scripts
 from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.curve import draw_shares
 from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-
-__all__ = [
-    "DISTANCES",
-    "Edited",
-    "PresetFigures",
-    "SchemeFigures",
-    "Tuning",
-    "inject",
-    "measure_preset",
-    "measure_scheme",
-    "note_noise",
-    "note_scripts",
-    "recommend",
-]
+from es_simhash.texts.compare_pairs import compare_pairs
+from es_simhash.texts.measures import WORD_SHINGLES
+from es_simhash.texts.presets import PRESETS, Preset
 
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, that figures are given for."""

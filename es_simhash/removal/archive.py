@@ -1,4 +1,9 @@
 """
+One line of an archive: ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``.
+
+``_source`` is JSON as the server returned it, and ``canonical`` is ``{"index", "id", "routing"}``. Files are read in
+``archive`` and written in ``archive_writer``.
+
 The archive of what was removed: its format, and how it is read and checked. ``archive_writer`` writes it.
 
 It is gzip, with a member for each batch; a new archive begins with an empty member, so it is never an empty file. The
@@ -7,25 +12,88 @@ lines are those of ``archive_line``.
 A last member that is not whole is left by a process that is killed, which had deleted none of its documents, or by a
 copy that was cut short, when all of them may be gone; nothing tells the two apart. So readers that allow it read its
 whole lines, and a writer moves it to a file beside the archive. Memory: a line.
+
+The end of an archive that was cut off in a member: what is there, and where it is kept. Knows gzip, but no lines.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive_line import parse_archive_line
-from es_simhash.removal.cut_end import has_member, is_inflated
-from es_simhash.removal.files import LONGEST_LINE, FilePath, bad_line, refuse_pipe
-from es_simhash.removal.records import Archived
+from es_simhash.removal.files import LONGEST_LINE, bad_line, refuse_pipe, sync_file, sync_folder
+from es_simhash.removal.records import Archived, take
+from es_simhash.transport.keys import Key
+from es_simhash.transport.raw_json import end_of_value, join_members, split_members
 
-__all__ = ["ArchiveReader", "ArchiveSummary", "check_archive", "cut_sentence", "read_archive"]
+
+def to_archive_line(archived: Archived) -> str:
+    """
+    Return the line of *archived*, without its line feed.
+    """
+    canonical = archived.canonical
+    return join_members(
+        {
+            "_index": json.dumps(archived.index),
+            "_id": json.dumps(archived.id),
+            "_routing": json.dumps(archived.routing),
+            "_source": archived.source,
+            "canonical": json.dumps({"index": canonical.index, "id": canonical.id, "routing": canonical.routing}),
+            "plan": json.dumps(archived.plan),
+            "at": json.dumps(archived.at),
+            **({"together": json.dumps(archived.together)} if archived.together else {}),
+            **({"view": json.dumps(archived.view)} if archived.view else {}),
+        }
+    )
+
+
+def parse_archive_line(line: str) -> Archived:
+    """
+    Return what :func:`to_archive_line` made *line* of.
+
+    Raises:
+        ValueError: If it is not such a line.
+    """
+    plain, source = _split(line)
+    if not source.startswith("{"):
+        raise ValueError("'_source' is missing or no object")
+    canonical = take(plain, "canonical", dict)
+    key = Key(take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
+    routing = take(plain, "_routing", str, type(None))
+    plan, at = take(plain, "plan", str), take(plain, "at", str)
+    together, view = (tuple(map(str, take(plain, name, list, type(None)) or ())) for name in ("together", "view"))
+    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at, together, view)
+
+
+def _split(line: str) -> tuple[dict[str, Any], str]:
+    """Return the members of a line as plain values, and the text of ``_source``."""
+    # In a line of ours. Quotes inside a string are escaped, so this stands between members, and nowhere else.
+    at = line.find(', "_source": {')
+    if at > 0 and line.startswith("{"):
+        begin = line.index("{", at)
+        end = end_of_value(line, begin)
+        rest = line[:at] + line[end:]
+        if '"_source"' not in rest:
+            return json.loads(rest), line[begin:end]
+    members = split_members(line)
+    source = members.pop("_source", "")
+    return {name: json.loads(value) for name, value in members.items()}, source
+
 
 CHUNK = 1 << 20
+
+
 ADVICE = "give a file that dedupe --archive has made"
 
 
@@ -213,3 +281,84 @@ class ArchiveReader:
 
 class _CutError(Exception):
     """The last member is not whole."""
+
+
+EMPTY = gzip.compress(b"", mtime=0)
+
+
+PART = 1 << 20
+
+
+HEADER = 10  # bytes before the data of a member of ours; other programs may write a longer one
+
+
+def has_member(path: Path, at: int) -> bool:
+    """
+    Return whether a whole member begins at the position *at* of a file, or later.
+    """
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        while (at := data.find(EMPTY[:4], at)) >= 0:
+            inflate = zlib.decompressobj(wbits=31)
+            with suppress(zlib.error):
+                if inflate.decompress(data[at:]) and inflate.eof:
+                    return True
+            at += 1
+    return False
+
+
+def is_inflated(path: Path, at: int) -> bool:
+    """
+    Return whether the member that begins at *at* has all its data, so that at most its checksum is missing.
+    """
+    inflate = zlib.decompressobj(wbits=-15)
+    with path.open("rb") as file, suppress(zlib.error):
+        file.seek(at)
+        if file.read(HEADER)[3:4] != b"\0":
+            return False
+        while not inflate.eof:
+            data = inflate.unconsumed_tail or file.read(PART)
+            if not inflate.decompress(data, PART) and not data:
+                break
+    return inflate.eof
+
+
+def save_end(path: Path, at: int) -> Path | None:
+    """
+    Write what is in the archive *path* from *at* on to a new archive beside it, and return its name.
+
+    An end of zeros, which a crash may leave, is not kept: then nothing is written, and the name is ``None``.
+
+    Raises:
+        OSError: If it cannot be read or written.
+    """
+    with path.open("rb") as file:
+        file.seek(at)
+        if not any(any(part) for part in _parts(file)):
+            return None
+        file.seek(at)
+        name, copy = _new_beside(path)
+        try:
+            with copy:
+                copy.write(EMPTY)
+                for part in _parts(file):
+                    copy.write(part)
+                sync_file(copy)
+        except OSError:
+            name.unlink(missing_ok=True)
+            raise
+    sync_folder(name)
+    return name
+
+
+def _parts(file: BinaryIO) -> Iterator[bytes]:
+    while part := file.read(PART):
+        yield part
+
+
+def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
+    """Create the first of ``.cut``, ``.cut2`` and so on that does not exist, so that only its owner may read it."""
+    for number in count(1):
+        name = path.with_name(f"{path.name}.cut{'' if number == 1 else number}")
+        with suppress(FileExistsError):
+            return name, os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    raise AssertionError("there is always a free name")

@@ -17,15 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
-from es_simhash.index.keys import Key
-from es_simhash.removal.archive import ArchiveReader
-from es_simhash.removal.archive_line import to_archive_line
-from es_simhash.removal.cut_end import EMPTY, save_end
-from es_simhash.removal.files import FilePath, bad_line, sync_file, sync_folder
+from es_simhash.removal.archive import EMPTY, ArchiveReader, save_end, to_archive_line
+from es_simhash.removal.files import bad_line, sync_file, sync_folder
 from es_simhash.removal.records import Archived
-
-__all__ = ["ArchiveWriter"]
+from es_simhash.transport.keys import Key
 
 
 class ArchiveWriter:

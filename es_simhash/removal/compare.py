@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.index.documents import read_text, read_values
-from es_simhash.index.keys import Key
-from es_simhash.index.measures.measure import WORD_SHINGLES, Score
+from es_simhash.mapping.documents import read_text, read_values
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Reason
+from es_simhash.texts.measures import WORD_SHINGLES, Score
+from es_simhash.transport.keys import Key
 
 if TYPE_CHECKING:
-    from es_simhash.index.grouping.table import Row
+    from es_simhash.groups.table import Row
 
-__all__ = ["Candidate", "Comparer", "Judged", "LeftOut", "PairMeasure"]
 
 LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
 """Why a duplicate is not in a plan."""

@@ -12,22 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from es_simhash.arguments import check_number
-from es_simhash.errors import GuardRailError, InvalidInputError, shorten
-
-__all__ = [
-    "DEFAULT_MAX_SHARE",
-    "SMALLEST_CONTAINED",
-    "Excess",
-    "Guards",
-    "Share",
-    "check_contained",
-    "check_max_share",
-    "refuse_excess",
-]
+from es_simhash.errors import GuardRailError, shorten
 
 DEFAULT_MAX_SHARE = 0.2
-SMALLEST_CONTAINED = 0.8
-"""Of a text of which less stands in another one, nobody can say that it adds nothing."""
+
+
 SHOWN = 3
 
 
@@ -40,21 +29,6 @@ def check_max_share(share: Any) -> float:
         InvalidInputError: If it is not between 0 and 1.
     """
     return check_number("max_share", share, advice="a share from 0 to 1, such as 0.2")
-
-
-def check_contained(share: Any) -> float:
-    """
-    Return *share*, the smallest part of a text that stands in another one, as a float.
-
-    Raises:
-        TypeError: If it is not a number.
-        InvalidInputError: If it is not between 0.8 and 1.
-    """
-    advice = f"a share from {SMALLEST_CONTAINED} to 1, such as 0.95"
-    found = check_number("contained", share, advice=advice)
-    if found < SMALLEST_CONTAINED:
-        raise InvalidInputError(f"contained {found:g} is out of range: give {advice}")
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from es_simhash.arguments import FilePath
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
-from es_simhash.removal.files import FilePath
 from es_simhash.removal.records import Archived
-
-__all__ = ["History", "Removed", "find_history"]
 
 _Place = tuple[str, str]
 

@@ -11,8 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 
-__all__ = ["KeptKind", "State", "Verdict", "is_unreadable", "judge_removal", "state_of"]
-
 State = Literal["same", "changed", "missing", "no_index", "unreadable"]
 """
 What became of a document: the planned version, another version, no such document, no such index, or not known.

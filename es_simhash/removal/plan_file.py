@@ -23,16 +23,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.removal.files import FilePath, bad_line, read_lines, sync_file, sync_folder, to_line
-from es_simhash.removal.outputs import refuse_output
+from es_simhash.ingest.own_records import FORMAT
+from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
 from es_simhash.removal.records import PlanHeader, PlannedRemoval
 
-__all__ = ["FORMAT", "VERSION", "Plan", "PlanWriter", "read_plan"]
-
-FORMAT = "es-simhash-plan"
 VERSION = 1
+
+
 AGAIN = "make the plan again"
+
+
 DIGEST = 16
 
 

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from es_simhash.index.keys import Key
 from es_simhash.removal.guards import Guards
-
-__all__ = ["Archived", "PlanHeader", "PlannedDocument", "PlannedRemoval", "Reason", "add_detail", "take"]
+from es_simhash.transport.keys import Key
 
 Reason = Literal["similarity", "distance", "contained"]
 REASONS: tuple[str, ...] = get_args(Reason)

@@ -22,8 +22,6 @@ from typing import Any
 
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, WrongTypeError, shorten
 
-__all__ = ["DEFAULT_VERSIONS", "Release", "fetch", "load_release", "relative_path", "releases", "require"]
-
 DEFAULT_VERSIONS = {"opensearch": "3.8.0", "elasticsearch": "9.5.3"}
 
 DOWNLOADS_AT_ONCE = 4

@@ -20,7 +20,6 @@ from es_simhash.servers.artifacts import require
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Java", "bundled_java", "find_jdk", "inspect_java", "java_homes"]
 
 # Where packages, installers and version managers put JDKs on Linux and macOS.
 USUAL_PLACES = (

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from es_simhash.servers.artifacts import Release
 
-__all__ = ["check_heap", "check_settings", "child_config", "choose_java", "port_range", "prepare_home", "read_port"]
 
 # Below the ports that systems hand out to outgoing connections: a client that keeps trying a dead server's port from
 # there could end up connected to itself.

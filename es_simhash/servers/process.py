@@ -16,8 +16,6 @@ from typing import Any
 
 from es_simhash.errors import EmbeddedServerError
 
-__all__ = ["NodeProcess"]
-
 CHILD = Path(__file__).with_name("child.py")
 STOP_SECONDS = 20.0
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["EmbeddedServer", "embedded_server"]
 
 LOG_LINES_IN_ERRORS = 20
 POLL_SECONDS = 0.1

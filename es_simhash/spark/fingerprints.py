@@ -14,10 +14,8 @@ from es_simhash.arguments import check_name
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
-from es_simhash.hashing.files import provide_file, scheme_file
+from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.spark.frames import check_frame, check_text
-
-__all__ = ["read_strings", "with_fingerprints"]
 
 
 def with_fingerprints(

@@ -17,8 +17,6 @@ from pyspark.sql.types import DataType, StringType
 from es_simhash.arguments import FilePath, check_name, check_path
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
-__all__ = ["Keeper", "as_values", "check_column", "check_frame", "check_text", "documents_of", "to_array"]
-
 
 def check_frame(df: Any) -> DataFrame:
     """

@@ -13,14 +13,12 @@ from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath, check_choice, check_count, check_names
 from es_simhash.errors import InvalidInputError
-from es_simhash.index.grouping.rule import Rule
-from es_simhash.index.plan import check_max_distance
+from es_simhash.groups.rule import Rule
+from es_simhash.mapping.limits import check_max_distance
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text, documents_of
 from es_simhash.spark.pairs import distance_of, pairs_of_values
 from es_simhash.spark.rounds import Rounds
 from es_simhash.spark.texts import check_verify, shingles_of, similar_texts
-
-__all__ = ["groups"]
 
 
 def groups(

@@ -13,31 +13,12 @@ from typing import Any
 from es_simhash.arguments import check_choice, check_count, check_fields
 from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.client.drivers import run
-from es_simhash.connection import (
-    Login,
-    Server,
-    ca_file_of_environment,
-    login_of_environment,
-    open_client,
-    split_url,
-)
+from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.protocol import Flow
-from es_simhash.flows.transfer.limits import ServerLimits, within_limits
 from es_simhash.hashing import Scheme
-from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-
-__all__ = [
-    "KNOWN",
-    "Connection",
-    "read_connection",
-    "read_fields",
-    "read_json",
-    "read_list",
-    "read_number",
-    "read_scheme",
-    "refuse_unknown",
-]
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.transport.protocol import Flow
 
 KNOWN = {
     "connection": (

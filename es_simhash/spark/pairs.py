@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
-from es_simhash.index.joins.routes import Routes, plan_routes
-from es_simhash.index.plan import check_max_distance
+from es_simhash.groups.routes import Routes, plan_routes
+from es_simhash.mapping.limits import check_max_distance
 from es_simhash.spark.frames import Keeper, as_values, documents_of, to_array
-
-__all__ = ["distance_of", "near_pairs", "pairs_of_values"]
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -13,22 +13,20 @@ from es_simhash.arguments import FilePath, check_output
 from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.flows.protocol import Flow
-from es_simhash.flows.removal.deduped import RemovalPlan
-from es_simhash.flows.removal.indices import count_shares, read_uuids
-from es_simhash.flows.transfer.limits import ServerLimits, within_limits
-from es_simhash.flows.transfer.refresh import now
-from es_simhash.index.fields import DEFAULT_PREFIX, Fields
-from es_simhash.index.grouping.rule import Grouping, Rule
-from es_simhash.index.similarity import DEFAULT_SIMILARITY
+from es_simhash.groups.rule import Grouping, Rule
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
+from es_simhash.removal.indices_flow import count_shares, read_uuids
 from es_simhash.removal.plan_file import PlanWriter
 from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.removal.results import RemovalPlan
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text
 from es_simhash.spark.groups import groups
 from es_simhash.spark.texts import check_verify, jaccard_of, shingles_of
-
-__all__ = ["dedupe"]
+from es_simhash.texts.similarity import DEFAULT_SIMILARITY
+from es_simhash.transport.protocol import Flow
+from es_simhash.transport.refresh_flow import now
 
 # What names a version of a document; the columns are those of the format es_simhash.
 _VERSION = ("id", "index", "routing", "seq_no", "primary_term")

@@ -14,11 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as sql
 
 from es_simhash.errors import RoundsError
-from es_simhash.index.grouping.assign import group_pairs
-from es_simhash.index.grouping.rule import Rule
+from es_simhash.groups.assign import group_pairs
+from es_simhash.groups.rule import Rule
 from es_simhash.spark.frames import Keeper, to_array
-
-__all__ = ["Rounds"]
 
 
 @dataclass(frozen=True)

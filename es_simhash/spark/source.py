@@ -18,18 +18,13 @@ from pyspark.sql.types import StructType
 
 from es_simhash.client.drivers import stream
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.flows.context import Context
-from es_simhash.flows.protocol import Emit, Flow
-from es_simhash.flows.resolve import agree, resolve_index
-from es_simhash.flows.transfer.answers import check_whole
-from es_simhash.flows.transfer.pages import Hits, open_ordered_view, read_part
-from es_simhash.flows.transfer.view import View
 from es_simhash.hashing import Scheme
-from es_simhash.index.documents import read_values
-from es_simhash.index.faults import refuse_hidden_fields
-from es_simhash.index.fields import Fields
-from es_simhash.index.keys import document_key
-from es_simhash.index.query import check_filter
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.documents import read_values
+from es_simhash.mapping.faults import refuse_hidden_fields
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.spark.options import (
     Connection,
     read_connection,
@@ -40,8 +35,11 @@ from es_simhash.spark.options import (
     refuse_unknown,
 )
 from es_simhash.spark.writing import make_writer
-
-__all__ = ["SimHashSource", "register"]
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.keys import document_key
+from es_simhash.transport.pages_flow import open_ordered_view, read_part
+from es_simhash.transport.protocol import Emit, Flow
+from es_simhash.transport.view import Hits, View
 
 # What a document is told from every other one by, its version, and its fingerprint.
 OWN_COLUMNS = {

@@ -15,12 +15,10 @@ from pyspark.sql import Column, DataFrame, functions as sql
 from pyspark.sql.functions import arrow_udf
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.index.measures.verification import Verification
-from es_simhash.index.similarity import check_bound, compare_shingles, shingle_sets
+from es_simhash.lookup.verification import Verification
 from es_simhash.spark.fingerprints import read_strings
 from es_simhash.spark.frames import Keeper
-
-__all__ = ["check_verify", "jaccard_of", "shingles_of", "similar_texts"]
+from es_simhash.texts.similarity import check_bound, compare_shingles, shingle_sets
 
 
 def shingles_of(text: Column) -> Column:

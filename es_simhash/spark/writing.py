@@ -18,21 +18,19 @@ from pyspark.sql.types import StructType
 from es_simhash.arguments import check_choice
 from es_simhash.client.drivers import run
 from es_simhash.errors import IncompleteWriteError, InvalidInputError
-from es_simhash.flows.context import Context, Resolved
-from es_simhash.flows.grouping.settings import check_recorded, settle_grouping
-from es_simhash.flows.protocol import Flow
-from es_simhash.flows.resolve import agree, resolve_index
-from es_simhash.flows.transfer.conditional_write import CONFLICT, MISSING, rewrite
-from es_simhash.flows.transfer.refresh import now
-from es_simhash.flows.transfer.write_targets import refuse_updates
+from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.settings_flow import check_recorded, settle_grouping
 from es_simhash.hashing import Scheme, from_hex
-from es_simhash.index.fields import fingerprint_fields, group_fields, whole_update
-from es_simhash.index.grouping.rule import Grouping, GroupingRequest
-from es_simhash.index.keys import Key
-from es_simhash.index.measures.verification import Verification
+from es_simhash.lookup.verification import Verification
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.fields import fingerprint_fields, group_fields, whole_update
+from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.spark.options import Connection, read_connection, read_json, read_list, read_scheme, refuse_unknown
-
-__all__ = ["make_writer"]
+from es_simhash.transport.keys import Key
+from es_simhash.transport.protocol import Flow
+from es_simhash.transport.refresh_flow import now
+from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
+from es_simhash.writes.targets_flow import refuse_updates
 
 _NEEDED = ("id", "index", "seq_no", "primary_term")
 _GROUPS = ("group", "duplicate_of", "distance")

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from es_simhash.tables.markup import Html, element, user_text
 
-__all__ = ["CURVE_STYLE", "draw_shares"]
-
 CURVE_STYLE = Html(
     ".es-simhash svg.curve{display:block;width:100%;max-width:38em;height:auto;margin:0}"
     ".es-simhash .curve text{fill:currentColor;font-size:12px}"

@@ -11,8 +11,6 @@ from typing import Any
 
 from es_simhash.errors import MissingDependencyError
 
-__all__ = ["column_names", "is_number", "to_columns", "to_frame", "to_text"]
-
 # The numbers that both libraries keep exactly.
 _LARGEST = 2**63
 

@@ -11,8 +11,6 @@ import re
 from html import escape
 from typing import TypeAlias
 
-__all__ = ["Child", "Html", "bar", "element", "join", "shown", "user_text"]
-
 # C0 and C1 controls except tab and line feed, separators, marks that change the direction of text, lone surrogates,
 # and the codes that are no characters: a browser, an editor or a parser may treat each of them as an order.
 _HIDDEN = re.compile(

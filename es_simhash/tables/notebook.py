@@ -15,8 +15,6 @@ from es_simhash.tables.curve import CURVE_STYLE
 from es_simhash.tables.frames import column_names, is_number, to_text
 from es_simhash.tables.markup import Html, bar, element, user_text
 
-__all__ = ["SHOWN_CHARACTERS", "SHOWN_ROWS", "Sheet", "render"]
-
 SHOWN_ROWS = 100
 """Most rows of a table that a notebook shows; the others are counted below it."""
 

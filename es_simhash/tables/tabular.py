@@ -14,8 +14,6 @@ from es_simhash.tables.frames import to_frame
 from es_simhash.tables.markup import Html
 from es_simhash.tables.notebook import Sheet, render
 
-__all__ = ["Table", "Tabular", "table"]
-
 
 class Tabular:
     """

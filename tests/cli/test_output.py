@@ -23,8 +23,8 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.tables import print_table
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
-from es_simhash.index.faults import Fault, mapping_error
-from es_simhash.index.operations import Failure
+from es_simhash.mapping.faults import Fault, mapping_error
+from es_simhash.writes.operations import Failure
 
 ESCAPE = "\x1b[2J"
 HOSTILE = f"{ESCAPE}a\x9b31m\u202eb\u2066c\u2028d\ne\r\x07\x7f\ud800"

@@ -12,12 +12,11 @@ from click.testing import CliRunner
 
 from es_simhash import build_esql, build_query_bar, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
-from es_simhash.index.explain_plan import explain_plan, plan_lookup
-from es_simhash.index.mapping import build_mapping
-from es_simhash.index.paste.distance_field import distance_source
-from es_simhash.index.plan import Limits
-from es_simhash.index.plan_cost import IndexStats
-from es_simhash.index.query import build_query, build_query_of
+from es_simhash.lookup.paste_esql import distance_source
+from es_simhash.lookup.plan_cost import explain_plan, plan_lookup
+from es_simhash.lookup.query import build_query, build_query_of
+from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.mapping import build_mapping
 
 FOX = "the quick brown fox jumps over the lazy dog"
 

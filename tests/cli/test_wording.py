@@ -19,7 +19,10 @@ from es_simhash.cli.wording import for_shell
 
 PACKAGE = Path(es_simhash.__file__).parent
 # What shows pages and charts, what only Python starts, and the command line itself.
-ELSEWHERE = {"cli", "client", "dashboards", "report", "review", "servers", "tables", "ingest_helper.py"}
+ELSEWHERE = (
+    *("cli/", "client/", "dashboards/", "quality/report/", "removal/review", "servers/", "tables/"),
+    "ingest/with_fingerprints.py",
+)
 
 METHODS = [name for name in dir(SimHashClient) if "_" in name.strip("_") and not name.startswith("_")]
 CALLS = [name for name in (*dir(SimHashClient), *es_simhash.__all__) if not name.startswith("_")]
@@ -35,7 +38,7 @@ FROM_DATA = ("scheme {} needs the {} with digest", "near-duplicates may be missi
 
 def _messages():
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.relative_to(PACKAGE).parts[0] in ELSEWHERE:
+        if path.relative_to(PACKAGE).as_posix().startswith(ELSEWHERE):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         inside = {id(part) for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}

@@ -4,7 +4,7 @@ A server for the examples of a page, in a folder of the test's own.
 
 import pytest
 
-from tests.server.conftest import get_server
+from tests.servers.fixtures import get_server
 
 
 @pytest.fixture(params=["opensearch", "elasticsearch"])

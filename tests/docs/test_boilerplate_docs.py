@@ -2,7 +2,7 @@
 
 import json
 
-from es_simhash.hashing.boilerplate.mask import FORMAT
+from es_simhash.hashing.mask import FORMAT
 from tests.docs.blocks import blocks, run
 
 NAME = "docs/boilerplate.md"

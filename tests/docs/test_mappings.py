@@ -10,8 +10,8 @@ import re
 import pytest
 
 from es_simhash.hashing import get_scheme
-from es_simhash.index.faults import find_faults
-from es_simhash.index.meta import read_settings
+from es_simhash.mapping.faults import find_faults
+from es_simhash.mapping.meta import read_settings
 from tests.docs.blocks import ROOT, load_tool
 
 FILES = load_tool("generate_mappings").build_files()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from es_simhash import SimHashClient, fingerprint, fingerprint_fields, to_hex
 from tests.docs.blocks import ROOT
-from tests.server.conftest import get_server, get_templates, make_client
-from tests.server.support import ONE_SHARD, put
+from tests.servers.fixtures import get_server, get_templates, make_client
+from tests.servers.support import ONE_SHARD, put
 
 TEXT = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", TEXT, re.DOTALL)

@@ -1,8 +1,8 @@
 """The examples in docs/quality.md run, and print what they say."""
 
-from es_simhash.index.presets import PRESETS
+from es_simhash.texts.presets import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, run
-from tests.server.conftest import get_server
+from tests.servers.fixtures import get_server
 
 
 def test_the_examples(request):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.docs.blocks import ROOT, blocks, ran
-from tests.server.conftest import get_server, make_client
+from tests.servers.fixtures import get_server, make_client
 
 
 def test_the_python_examples_of_the_readme(server):

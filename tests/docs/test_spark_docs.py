@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
 from tests.docs.blocks import blocks, run
-from tests.server.conftest import get_server, make_client
+from tests.servers.fixtures import get_server, make_client
 from tests.spark.conftest import spark
 
 __all__ = ["spark"]

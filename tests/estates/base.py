@@ -20,8 +20,8 @@ from es_simhash import AsyncSimHashClient, SimHashClient, SimHashError
 from tests.estates.model import Model, Place, Seen, Settings, see
 from tests.estates.values import REMOVED, routed
 from tests.estates.wire import Wire
-from tests.server.conftest import Calls, make_client
-from tests.server.servers import Server
+from tests.servers.fixtures import Calls, make_client
+from tests.servers.servers import Server
 
 
 class Base(RuleBasedStateMachine):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.estates.wire import FAULTS, Wire
-from tests.server.conftest import make_client
+from tests.servers.fixtures import make_client
 
 ITEMS = [f"{number:02d}" for number in range(12)]
 

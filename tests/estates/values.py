@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from es_simhash.index.mapping import build_mapping
+from es_simhash.mapping.mapping import build_mapping
 from tests.estates.model import write_text
 
 FIELDS = {

@@ -10,9 +10,8 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.index.grouping import all_pairs
-from es_simhash.index.joins import routes
-from es_simhash.index.joins.cost import Costs
+from es_simhash.groups import all_pairs, routes
+from es_simhash.groups.joins import Costs
 from es_simhash.spark import near_pairs, pairs
 
 

@@ -12,9 +12,9 @@ from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError
 from es_simhash.spark import dedupe, groups, register, with_fingerprints
 from es_simhash.spark.options import read_connection
-from tests.server.conftest import get_server, make_client
-from tests.server.servers import PRODUCTS
-from tests.server.support import ONE_SHARD, numbered, texts
+from tests.servers.fixtures import get_server, make_client
+from tests.servers.servers import PRODUCTS
+from tests.servers.support import ONE_SHARD, numbered, texts
 
 DOCUMENTS = 60
 LOGIN = {"user": "us", "password": "open sesame"}

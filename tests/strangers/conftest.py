@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from es_simhash import SimHashClient, fingerprint, hamming_distance
-from tests.server.conftest import get_server, make_client
-from tests.server.support import ONE_SHARD, numbered, texts
+from tests.servers.fixtures import get_server, make_client
+from tests.servers.support import ONE_SHARD, numbered, texts
 
 HERE = Path(__file__).parent
 # The folder of the programs.

@@ -5,8 +5,8 @@ import uuid
 import pytest
 
 from es_simhash import SimHashClient
-from tests.server.conftest import make_client
-from tests.server.support import ONE_SHARD
+from tests.servers.fixtures import make_client
+from tests.servers.support import ONE_SHARD
 
 
 def test_what_node_rewrites_stays(node, elasticsearch, documents, near):

@@ -27,8 +27,8 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.flows.upkeep.progress import BackfillProgress
-from es_simhash.index.operations import Failure
+from es_simhash.upkeep.progress import BackfillProgress
+from es_simhash.writes.operations import Failure
 
 EXAMPLES = [
     "es-simhash backfill news --text-field body --dry-run",

@@ -19,7 +19,7 @@ from es_simhash.cli.records import Format, Reader, Record
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprints, get_scheme
-from es_simhash.index.documents import read_text
+from es_simhash.mapping.documents import read_text
 
 NAMES = ("shingles", "words", "keywords")
 

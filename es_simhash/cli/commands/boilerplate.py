@@ -15,8 +15,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, warn
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import shorten
-from es_simhash.removal.files import write_whole
-from es_simhash.removal.outputs import refuse_output
+from es_simhash.removal.files import refuse_output, write_whole
 
 _SHOWN = 60
 

@@ -17,8 +17,8 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, warn
 from es_simhash.cli.tables import print_table
 from es_simhash.cli.wording import for_shell
-from es_simhash.index.faults import FaultKind
-from es_simhash.index.grouping.rule import Grouping
+from es_simhash.groups.rule import Grouping
+from es_simhash.mapping.faults import FaultKind
 
 NOT_READY = 1
 

@@ -19,7 +19,7 @@ from es_simhash.cli.output import error, note, print_json, warn
 from es_simhash.dashboards import build_dashboards
 from es_simhash.dashboards.mapping_faults import PackFault, find_pack_faults
 from es_simhash.dashboards.subject import Subject
-from es_simhash.index.meta import read_settings
+from es_simhash.mapping.meta import read_settings
 
 NOT_USABLE = 1
 

@@ -22,9 +22,9 @@ from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json
 from es_simhash.cli.regrouped import Regrouped
 from es_simhash.cli.removal_options import removal as removal_option
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.flows.removal.dedupe import Action
-from es_simhash.flows.removal.deduped import AGAIN, Deduped
+from es_simhash.removal.dedupe_flow import Action
 from es_simhash.removal.plan_file import read_plan
+from es_simhash.removal.results import AGAIN, Deduped
 
 _DONE = {"tag": "tagged", "delete": "deleted"}
 _TAG_REMOVED = ("untagged", "would untag")

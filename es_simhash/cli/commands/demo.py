@@ -25,8 +25,8 @@ from es_simhash.cli.output import note, print_json, print_text, show
 from es_simhash.demo import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
 from es_simhash.errors import SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
-from es_simhash.index.fields import DEFAULT_PREFIX
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.fields import DEFAULT_PREFIX
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

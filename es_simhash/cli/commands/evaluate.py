@@ -20,9 +20,9 @@ from es_simhash.cli.output import count, print_json, print_line
 from es_simhash.cli.records import Reader
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
-from es_simhash.index.measures.measure import MEASURES, UNITS
-from es_simhash.index.presets import PRESETS, get_preset
-from es_simhash.removal.outputs import refuse_output
+from es_simhash.removal.files import refuse_output
+from es_simhash.texts.measures import MEASURES, UNITS
+from es_simhash.texts.presets import PRESETS, get_preset
 
 EXAMPLES = [
     "es-simhash evaluate docs.jsonl.gz pairs.tsv.gz --preset similar",

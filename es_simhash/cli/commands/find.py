@@ -22,9 +22,9 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record
 from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.index.documents import read_text as read_document
-from es_simhash.index.measures.verification import Verified
-from es_simhash.index.presets import PRESETS
+from es_simhash.lookup.verification import Verified
+from es_simhash.mapping.documents import read_text as read_document
+from es_simhash.texts.presets import PRESETS
 
 EXAMPLES = [
     'es-simhash find news "the quick brown fox" --max-distance 8',

@@ -21,9 +21,8 @@ from es_simhash.cli.output import count, error, note, print_json, print_line, wa
 from es_simhash.cli.quantities import BYTES
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
-from es_simhash.flows.follow.options import STATE_INDEX
-from es_simhash.flows.follow.outage import find_outage
-from es_simhash.flows.follow.report import FollowReport
+from es_simhash.upkeep.follow_options import STATE_INDEX, find_outage
+from es_simhash.upkeep.follow_report import FollowReport
 
 EXAMPLES = [
     "es-simhash follow news",

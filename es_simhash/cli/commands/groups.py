@@ -17,9 +17,9 @@ from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target, parse_fields
 from es_simhash.cli.output import count, note, print_json, warn
-from es_simhash.flows.grouping.groups import Group
-from es_simhash.index.measures.verification import Verified
-from es_simhash.index.rescore import NearDup
+from es_simhash.groups.groups_flow import Group
+from es_simhash.lookup.near_dups import NearDup
+from es_simhash.lookup.verification import Verified
 
 EXAMPLES = [
     "es-simhash groups news --sort size --min-size 10 --source title",

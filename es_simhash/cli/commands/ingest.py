@@ -28,8 +28,8 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Format, Reader
 from es_simhash.cli.tally import Tally
 from es_simhash.cli.texts import STDIN
-from es_simhash.removal.guards import SMALLEST_CONTAINED
-from es_simhash.removal.outputs import refuse_output
+from es_simhash.passages.contained import SMALLEST_CONTAINED
+from es_simhash.removal.files import refuse_output
 
 EXAMPLES = [
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",

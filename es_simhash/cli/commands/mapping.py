@@ -15,9 +15,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.cli.output import print_json, print_text, to_json
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
-from es_simhash.index.mapping import build_component_template, build_index_template, build_mapping
-
-__all__ = ["COMPONENT", "build_console_text", "command"]
+from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
 
 COMPONENT = "es-simhash"
 

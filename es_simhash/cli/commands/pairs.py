@@ -17,7 +17,7 @@ from es_simhash.cli.grouping_options import resources, verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, visible
-from es_simhash.index.measures.verification import Verified
+from es_simhash.lookup.verification import Verified
 
 COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 

@@ -16,7 +16,7 @@ from es_simhash.cli.output import count, print_json, print_line, warn
 from es_simhash.cli.tables import print_table
 from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.index.passages.found import Overlap, Overlaps
+from es_simhash.passages.found import Overlap, Overlaps
 
 EXAMPLES = [
     "es-simhash passages news --file article.txt",

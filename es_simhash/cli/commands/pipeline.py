@@ -14,8 +14,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_line, print_text, to_json
 from es_simhash.hashing import DEFAULT_SCHEME
-from es_simhash.pipeline.build import build_pipeline
-from es_simhash.pipeline.search_template import build_search_template
+from es_simhash.pipeline.build import build_pipeline, build_search_template
 
 _NAME = "simhash-fingerprints"
 _SETTING = """\

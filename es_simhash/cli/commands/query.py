@@ -21,11 +21,11 @@ from es_simhash.cli.pasted import FORMS, SELECTIONS, check_form, esql_text, fiel
 from es_simhash.cli.texts import read_lines, read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.index.explain_plan import explain_plan
-from es_simhash.index.paste.distance_field import with_distances
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE, LOOKUP_BY_ID_DISTANCE, Limits
-from es_simhash.index.plan_cost import IndexStats, PlanEstimate
-from es_simhash.index.query import build_query, build_query_of
+from es_simhash.lookup.paste_esql import with_distances
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
+from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
+from es_simhash.lookup.query import build_query, build_query_of
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits
 
 _SOME_DOCUMENTS = 1_000_000
 _PAGE = 1_000

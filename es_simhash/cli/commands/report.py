@@ -14,10 +14,9 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_line
-from es_simhash.removal.files import write_whole
-from es_simhash.removal.outputs import refuse_output
-from es_simhash.report.draw import require_drawing
-from es_simhash.report.words import LANGUAGES
+from es_simhash.quality.report.figures import require_drawing
+from es_simhash.quality.report.words import LANGUAGES
+from es_simhash.removal.files import refuse_output, write_whole
 
 EXAMPLES = [
     "es-simhash report news --out report.html",

@@ -20,8 +20,8 @@ from es_simhash.cli.progress import Tracker
 from es_simhash.cli.regrouped import Regrouped
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
-from es_simhash.flows.removal.restored import Restored
 from es_simhash.removal.archive import check_archive, read_archive
+from es_simhash.removal.results import Restored
 
 EXAMPLES = [
     "es-simhash restore removed.jsonl.gz --dry-run",

@@ -12,9 +12,8 @@ from es_simhash.cli import options
 from es_simhash.cli.lines import Lines
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.output import note, print_json, print_line
-from es_simhash.removal.files import write_whole
-from es_simhash.removal.outputs import refuse_output
-from es_simhash.review.review import Review
+from es_simhash.removal.files import refuse_output, write_whole
+from es_simhash.removal.review import Review
 
 SHOWN = 20
 

@@ -17,7 +17,7 @@ from es_simhash.cli.quantities import BYTES, COUNT, show_bytes, show_count
 from es_simhash.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from es_simhash.quality.size import Figure, IndexSize, Size
+    from es_simhash.quality.sizing import Figure, IndexSize, Size
 
 _NAMES = {
     "disk_fingerprints": "disk: fingerprints",

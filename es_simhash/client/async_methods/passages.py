@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 
 from es_simhash.client.base import AsyncBase, Filter
-from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.options import OnIncomplete
-from es_simhash.flows.passages import find as passages
-from es_simhash.flows.passages.options import PassageOptions
-from es_simhash.index.passages.found import Overlap, Overlaps
-
-__all__ = ["AsyncPassageMethods"]
+from es_simhash.lookup.options import OnIncomplete
+from es_simhash.passages import find_flow as passages
+from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.lookup import PassageOptions
+from es_simhash.transport.names import Index
 
 
 class AsyncPassageMethods(AsyncBase):

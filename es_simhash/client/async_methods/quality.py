@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from es_simhash.client.base import AsyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import OnProgress
 from es_simhash.hashing import Scheme
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.quality.boilerplate.learned import Boilerplate
     from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
+    from es_simhash.quality.templates import Boilerplate
     from es_simhash.quality.tuning import Tuning
-
-__all__ = ["AsyncQualityMethods"]
 
 
 class AsyncQualityMethods(AsyncBase):
@@ -45,7 +43,7 @@ class AsyncQualityMethods(AsyncBase):
             seed:
                 Chooses the sample.
         """
-        from es_simhash.flows.upkeep.doctor import diagnose
+        from es_simhash.quality.doctor_flow import diagnose
 
         return await self._run(diagnose(self._context, index, sample, text_field, seed))
 
@@ -81,7 +79,7 @@ class AsyncQualityMethods(AsyncBase):
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
-        from es_simhash.flows.upkeep.tune import tune
+        from es_simhash.quality.tune_flow import tune
 
         return await self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
 
@@ -123,7 +121,7 @@ class AsyncQualityMethods(AsyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
-        from es_simhash.flows.upkeep.boilerplate import learn_boilerplate
+        from es_simhash.quality.boilerplate_flow import learn_boilerplate
 
         return await self._run(
             learn_boilerplate(
@@ -159,6 +157,6 @@ class AsyncQualityMethods(AsyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text.
         """
-        from es_simhash.flows.upkeep.explain_documents import explain_documents
+        from es_simhash.quality.explain_flow import explain_documents
 
         return await self._run(explain_documents(self._context, index, first, second, text_field, max_changes))

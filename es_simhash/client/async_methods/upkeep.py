@@ -12,19 +12,17 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import AsyncBase, Filter
-from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import OnProgress
 from es_simhash.hashing import Scheme
-from es_simhash.index.meta import IndexSettings
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.flows.follow.report import FollowReport
-    from es_simhash.flows.upkeep.check import IndexCheck
-    from es_simhash.flows.upkeep.install_pipeline import InstalledPipeline, UseAs
-    from es_simhash.flows.upkeep.progress import BackfillProgress
-    from es_simhash.flows.upkeep.remove import Removal
-
-__all__ = ["AsyncUpkeepMethods"]
+    from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
+    from es_simhash.upkeep.check_flow import IndexCheck
+    from es_simhash.upkeep.follow_report import FollowReport
+    from es_simhash.upkeep.progress import BackfillProgress
+    from es_simhash.upkeep.remove_flow import Removal
 
 
 class AsyncUpkeepMethods(AsyncBase):
@@ -66,7 +64,7 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
-        from es_simhash.flows.upkeep.manage import create_index
+        from es_simhash.upkeep.setup_flow import create_index
 
         ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
         return await self._run(create_index(self._context, index, ours, mappings, settings))
@@ -91,7 +89,7 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        from es_simhash.flows.upkeep.manage import put_mapping
+        from es_simhash.upkeep.setup_flow import put_mapping
 
         return await self._run(
             put_mapping(self._context, index, scheme, text_field, max_distance, value=value, passages=passages)
@@ -121,7 +119,7 @@ class AsyncUpkeepMethods(AsyncBase):
             PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
                 or its place.
         """
-        from es_simhash.flows.upkeep.install_pipeline import put_pipeline
+        from es_simhash.pipeline.install_flow import put_pipeline
 
         return await self._run(put_pipeline(self._context, index, name, use_as))
 
@@ -129,7 +127,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         Return, for each index, whether lookups work there and what is wrong; reads only.
         """
-        from es_simhash.flows.upkeep.check import check_indices
+        from es_simhash.upkeep.check_flow import check_indices
 
         return await self._run(check_indices(self._context, index))
 
@@ -147,7 +145,7 @@ class AsyncUpkeepMethods(AsyncBase):
                 Undo what :meth:`reconcile`, :meth:`dedupe` and :meth:`ingest` wrote as tags: remove only the group
                 fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another rule.
         """
-        from es_simhash.flows.upkeep.remove import remove_fields
+        from es_simhash.upkeep.remove_flow import remove_fields
 
         return await self._run(remove_fields(self._context, index, groups_only=groups_only))
 
@@ -200,7 +198,7 @@ class AsyncUpkeepMethods(AsyncBase):
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used.
         """
-        from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
+        from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
 
         options = BackfillOptions(
             text_field=text_field,
@@ -266,8 +264,8 @@ class AsyncUpkeepMethods(AsyncBase):
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
             LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
         """
-        from es_simhash.flows.follow.follow import follow
-        from es_simhash.flows.follow.options import FollowOptions
+        from es_simhash.upkeep.follow_flow import follow
+        from es_simhash.upkeep.follow_options import FollowOptions
 
         options = FollowOptions(
             text_field=text_field,

@@ -12,25 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import OnProgress
-from es_simhash.flows.resolve import read_index_settings
-from es_simhash.index.meta import text_fields_of
+from es_simhash.mapping.meta import text_fields_of
+from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.flows.grouping.groups import Group
-    from es_simhash.flows.grouping.ingest import IdFrom as IngestIdFrom, OpType, Written
-    from es_simhash.flows.grouping.pairs import Pair
-    from es_simhash.flows.grouping.reconcile import Reconciled
-    from es_simhash.flows.resident.request import Lookups
-    from es_simhash.index.actions import IdFrom, OnPartial, Problem
-    from es_simhash.index.grouping.decide import OnDuplicate
-    from es_simhash.index.grouping.order import Canonical
-    from es_simhash.index.grouping.rule import Rule
-    from es_simhash.index.measures.verification import Verified
-    from es_simhash.index.presets import Preset
-
-__all__ = ["GroupingMethods"]
+    from es_simhash.groups.groups_flow import Group
+    from es_simhash.groups.order import Canonical
+    from es_simhash.groups.pairs_flow import Pair
+    from es_simhash.groups.reconcile_flow import Reconciled
+    from es_simhash.groups.rule import Rule
+    from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
+    from es_simhash.ingest.decide import OnDuplicate
+    from es_simhash.ingest.source_flow import IdFrom as IngestIdFrom, OpType
+    from es_simhash.ingest.written import Written
+    from es_simhash.lookup.memory_options import Lookups
+    from es_simhash.lookup.verification import Verified
+    from es_simhash.texts.presets import Preset
 
 
 class GroupingMethods(SyncBase):
@@ -59,7 +58,7 @@ class GroupingMethods(SyncBase):
         sent. With ``_op_type`` ``create`` the second request then reports a conflict (409) for a document that is
         written. :meth:`ingest` always gives ids.
         """
-        from es_simhash.ingest_helper import check_options, with_fingerprints
+        from es_simhash.ingest.with_fingerprints import check_options, with_fingerprints
 
         check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
         check_fields("text_field", text_field, may_lack=True)
@@ -189,9 +188,10 @@ class GroupingMethods(SyncBase):
                 ``lookups="memory"``.
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
-        from es_simhash.flows.grouping.ingest import IngestOptions, IngestSizes, ingest
-        from es_simhash.flows.resident.request import LookupRequest
-        from es_simhash.index.grouping.rule import GroupingRequest
+        from es_simhash.groups.rule import GroupingRequest
+        from es_simhash.ingest.ingest_flow import ingest
+        from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
+        from es_simhash.lookup.memory_options import LookupRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = IngestOptions(
@@ -262,9 +262,9 @@ class GroupingMethods(SyncBase):
             MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.flows.grouping.reconcile import check_moment, reconcile
-        from es_simhash.index.grouping.resources import Resources
-        from es_simhash.index.grouping.rule import GroupingRequest
+        from es_simhash.groups.order import Resources
+        from es_simhash.groups.reconcile_flow import check_moment, reconcile
+        from es_simhash.groups.rule import GroupingRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
@@ -327,7 +327,7 @@ class GroupingMethods(SyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.flows.grouping.groups import GroupOptions, groups
+        from es_simhash.groups.groups_flow import GroupOptions, groups
 
         options = GroupOptions(
             sort=sort,
@@ -381,9 +381,9 @@ class GroupingMethods(SyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.flows.grouping.pairs import pairs
-        from es_simhash.index.grouping.resources import Resources
-        from es_simhash.index.grouping.rule import GroupingRequest
+        from es_simhash.groups.order import Resources
+        from es_simhash.groups.pairs_flow import pairs
+        from es_simhash.groups.rule import GroupingRequest
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)

@@ -7,19 +7,17 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 
 from es_simhash.client.base import Filter, SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.lookup import find as finding
-from es_simhash.flows.lookup.find_many import find_many, stream_many
-from es_simhash.flows.lookup.find_of import find_of, read_fingerprint
-from es_simhash.flows.lookup.options import OnIncomplete, Options
-from es_simhash.flows.resident.request import LookupRequest, Lookups
-from es_simhash.index.measures.verification import Verify
-from es_simhash.index.plan import LookupPlan
-from es_simhash.index.plan_cost import PlanEstimate
-from es_simhash.index.presets import Preset
-from es_simhash.index.rescore import NearDup, NearDups
-
-__all__ = ["LookupMethods"]
+from es_simhash.lookup import find_flow as finding
+from es_simhash.lookup.find_many_flow import find_many, stream_many
+from es_simhash.lookup.find_of_flow import find_of, read_fingerprint
+from es_simhash.lookup.memory_options import LookupRequest, Lookups
+from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.options import OnIncomplete, Options
+from es_simhash.lookup.plan import LookupPlan
+from es_simhash.lookup.plan_cost import PlanEstimate
+from es_simhash.lookup.verification import Verify
+from es_simhash.texts.presets import Preset
+from es_simhash.transport.names import Index
 
 
 class LookupMethods(SyncBase):

@@ -7,13 +7,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 
 from es_simhash.client.base import Filter, SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.lookup.options import OnIncomplete
-from es_simhash.flows.passages import find as passages
-from es_simhash.flows.passages.options import PassageOptions
-from es_simhash.index.passages.found import Overlap, Overlaps
-
-__all__ = ["PassageMethods"]
+from es_simhash.lookup.options import OnIncomplete
+from es_simhash.passages import find_flow as passages
+from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.lookup import PassageOptions
+from es_simhash.transport.names import Index
 
 
 class PassageMethods(SyncBase):

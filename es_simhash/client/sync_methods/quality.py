@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from es_simhash.client.base import SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import OnProgress
 from es_simhash.hashing import Scheme
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.quality.boilerplate.learned import Boilerplate
     from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
+    from es_simhash.quality.templates import Boilerplate
     from es_simhash.quality.tuning import Tuning
-
-__all__ = ["QualityMethods"]
 
 
 class QualityMethods(SyncBase):
@@ -44,7 +42,7 @@ class QualityMethods(SyncBase):
             seed:
                 Chooses the sample.
         """
-        from es_simhash.flows.upkeep.doctor import diagnose
+        from es_simhash.quality.doctor_flow import diagnose
 
         return self._run(diagnose(self._context, index, sample, text_field, seed))
 
@@ -80,7 +78,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
-        from es_simhash.flows.upkeep.tune import tune
+        from es_simhash.quality.tune_flow import tune
 
         return self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
 
@@ -122,7 +120,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
-        from es_simhash.flows.upkeep.boilerplate import learn_boilerplate
+        from es_simhash.quality.boilerplate_flow import learn_boilerplate
 
         return self._run(
             learn_boilerplate(
@@ -158,6 +156,6 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text.
         """
-        from es_simhash.flows.upkeep.explain_documents import explain_documents
+        from es_simhash.quality.explain_flow import explain_documents
 
         return self._run(explain_documents(self._context, index, first, second, text_field, max_changes))

@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Literal
 
 from es_simhash.arguments import check_items
 from es_simhash.client.base import Filter, SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import OnProgress
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.flows.grouping.reconcile import Reconciled
-    from es_simhash.flows.removal.dedupe import Action
-    from es_simhash.flows.removal.deduped import Deduped, RemovalPlan
-    from es_simhash.flows.removal.restored import Restored
-    from es_simhash.index.grouping.order import Canonical
-    from es_simhash.index.grouping.rule import Rule
-    from es_simhash.index.measures.verification import Verified
-    from es_simhash.index.presets import Preset
-
-__all__ = ["RemovalMethods"]
+    from es_simhash.groups.order import Canonical
+    from es_simhash.groups.reconcile_flow import Reconciled
+    from es_simhash.groups.rule import Rule
+    from es_simhash.lookup.verification import Verified
+    from es_simhash.removal.dedupe_flow import Action
+    from es_simhash.removal.results import Deduped, RemovalPlan, Restored
+    from es_simhash.texts.presets import Preset
 
 
 class RemovalMethods(SyncBase):
@@ -101,8 +98,8 @@ class RemovalMethods(SyncBase):
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used, or the text field is not known.
         """
-        from es_simhash.flows.removal.plan import PlanOptions, plan_removal
-        from es_simhash.index.grouping.rule import GroupingRequest
+        from es_simhash.groups.rule import GroupingRequest
+        from es_simhash.removal.plan_flow import PlanOptions, plan_removal
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
@@ -148,7 +145,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
             GuardRailError: If by the present numbers more would be removed than the plan allows.
         """
-        from es_simhash.flows.removal.apply import apply_removal
+        from es_simhash.removal.apply_flow import apply_removal
 
         flow = apply_removal(path, archive, context=self._context, on_regrouped=on_regrouped)
         return self._stream(flow, progress)
@@ -210,10 +207,10 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
             GuardRailError: If more would be deleted than *max_share*.
         """
-        from es_simhash.flows.removal.dedupe import check_action, delete_duplicates, show_duplicates, tag_duplicates
-        from es_simhash.flows.removal.plan import PlanOptions
-        from es_simhash.flows.removal.tags import tag_contained
-        from es_simhash.index.grouping.rule import GroupingRequest
+        from es_simhash.groups.rule import GroupingRequest
+        from es_simhash.removal.dedupe_flow import check_action, delete_duplicates, show_duplicates, tag_duplicates
+        from es_simhash.removal.plan_flow import PlanOptions
+        from es_simhash.removal.tags_flow import tag_contained
 
         check_action(action, archive, dry_run=dry_run, on_regrouped=on_regrouped)
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
@@ -273,7 +270,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
                 archive was cut off, its whole lines are restored, with a warning.
         """
-        from es_simhash.flows.removal.restore import restore
+        from es_simhash.removal.restore_flow import restore
 
         files = (
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))

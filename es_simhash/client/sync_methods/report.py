@@ -9,16 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_simhash.client.base import Filter, SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.index.plan import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
+from es_simhash.transport.names import Index
 
 if TYPE_CHECKING:
-    from es_simhash.quality.size import Size
-    from es_simhash.quality.sizing import Product
+    from es_simhash.quality.report.data import IndexReport
+    from es_simhash.quality.sizing import Product, Size
     from es_simhash.quality.stats import Stats
-    from es_simhash.report.data import IndexReport
-
-__all__ = ["ReportMethods"]
 
 
 class ReportMethods(SyncBase):
@@ -56,7 +53,7 @@ class ReportMethods(SyncBase):
             InvalidInputError: If a field is not mapped, or cannot be counted.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.flows.upkeep.stats import StatsOptions, read_stats
+        from es_simhash.quality.stats_flow import StatsOptions, read_stats
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
         return self._run(read_stats(self._context, index, options))
@@ -98,7 +95,7 @@ class ReportMethods(SyncBase):
             InvalidInputError: If there is no such index.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.flows.upkeep.size import SizeOptions, read_size
+        from es_simhash.quality.size_flow import SizeOptions, read_size
 
         options = SizeOptions(
             documents=documents,
@@ -151,7 +148,7 @@ class ReportMethods(SyncBase):
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__
-        from es_simhash.flows.upkeep.report import ReportOptions, read_report
+        from es_simhash.quality.report_flow import ReportOptions, read_report
 
         options = ReportOptions(
             time_field=time_field,

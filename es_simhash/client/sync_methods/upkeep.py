@@ -11,19 +11,17 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import Filter, SyncBase
-from es_simhash.flows.context import Index
-from es_simhash.flows.protocol import OnProgress
 from es_simhash.hashing import Scheme
-from es_simhash.index.meta import IndexSettings
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.flows.follow.report import FollowReport
-    from es_simhash.flows.upkeep.check import IndexCheck
-    from es_simhash.flows.upkeep.install_pipeline import InstalledPipeline, UseAs
-    from es_simhash.flows.upkeep.progress import BackfillProgress
-    from es_simhash.flows.upkeep.remove import Removal
-
-__all__ = ["UpkeepMethods"]
+    from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
+    from es_simhash.upkeep.check_flow import IndexCheck
+    from es_simhash.upkeep.follow_report import FollowReport
+    from es_simhash.upkeep.progress import BackfillProgress
+    from es_simhash.upkeep.remove_flow import Removal
 
 
 class UpkeepMethods(SyncBase):
@@ -65,7 +63,7 @@ class UpkeepMethods(SyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
-        from es_simhash.flows.upkeep.manage import create_index
+        from es_simhash.upkeep.setup_flow import create_index
 
         ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
         return self._run(create_index(self._context, index, ours, mappings, settings))
@@ -90,7 +88,7 @@ class UpkeepMethods(SyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        from es_simhash.flows.upkeep.manage import put_mapping
+        from es_simhash.upkeep.setup_flow import put_mapping
 
         return self._run(
             put_mapping(self._context, index, scheme, text_field, max_distance, value=value, passages=passages)
@@ -118,7 +116,7 @@ class UpkeepMethods(SyncBase):
             PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
                 or its place.
         """
-        from es_simhash.flows.upkeep.install_pipeline import put_pipeline
+        from es_simhash.pipeline.install_flow import put_pipeline
 
         return self._run(put_pipeline(self._context, index, name, use_as))
 
@@ -126,7 +124,7 @@ class UpkeepMethods(SyncBase):
         """
         Return, for each index, whether lookups work there and what is wrong; reads only.
         """
-        from es_simhash.flows.upkeep.check import check_indices
+        from es_simhash.upkeep.check_flow import check_indices
 
         return self._run(check_indices(self._context, index))
 
@@ -144,7 +142,7 @@ class UpkeepMethods(SyncBase):
                 Undo what :meth:`reconcile`, :meth:`dedupe` and :meth:`ingest` wrote as tags: remove only the group
                 fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another rule.
         """
-        from es_simhash.flows.upkeep.remove import remove_fields
+        from es_simhash.upkeep.remove_flow import remove_fields
 
         return self._run(remove_fields(self._context, index, groups_only=groups_only))
 
@@ -197,7 +195,7 @@ class UpkeepMethods(SyncBase):
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used.
         """
-        from es_simhash.flows.upkeep.backfill import BackfillOptions, backfill
+        from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
 
         options = BackfillOptions(
             text_field=text_field,
@@ -263,8 +261,8 @@ class UpkeepMethods(SyncBase):
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
             LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
         """
-        from es_simhash.flows.follow.follow import follow
-        from es_simhash.flows.follow.options import FollowOptions
+        from es_simhash.upkeep.follow_flow import follow
+        from es_simhash.upkeep.follow_options import FollowOptions
 
         options = FollowOptions(
             text_field=text_field,

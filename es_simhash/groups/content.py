@@ -1,0 +1,367 @@
+"""
+Dates as a server reads them from a document, for the formats that most mappings use.
+
+Pure. A date in another format is not guessed: the caller is told that it cannot be read.
+
+What decides beside the fingerprints whether two documents are neighbours: text, value of a keyword field, date.
+
+Pure. What neighbours are is defined by ``rule.Grouping``; how these values are read from a document that is being
+written is in ``read_content``, and from an index in ``flows.grouping.contents``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from es_simhash.groups.rule import Grouping
+    from es_simhash.texts.measures import Score, TextMeasure
+    from es_simhash.texts.similarity import Shingles
+
+
+# The formats of a field whose mapping names none.
+_DEFAULT = "strict_date_optional_time||epoch_millis"
+
+
+_DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
+
+
+LAST_OF_NANOS = (2**63 - 1) // 1_000_000
+"""The last millisecond of a ``date_nanos``, which is a number of nanoseconds in 63 bits."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# Later moments have no four digits of the year.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+
+
+# A server reads no digits of other scripts, so no \d here.
+_DAY = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+
+
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+
+
+_FRACTION = r"(?:[.,](?P<fraction>[0-9]{1,9}))"
+
+
+_ZONE = r"(?P<zone>Z|[+-](?:18(?::?00)?|(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?))"
+
+
+# A year before 1 is matched and not read: the next format would take it for a number. Hours with a zone and without
+# minutes are only read by the strict one of the two formats of this name.
+_OPTIONAL_TIME = re.compile(
+    rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})"
+    rf"(?:T(?P<hour>[0-9]{{2}})(?::(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}){_FRACTION}?)?{_ZONE}?)?)?)?)?"
+)
+
+
+# The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
+_PATTERNS = {
+    "date_optional_time": _OPTIONAL_TIME,
+    "date_optional_time_nanos": re.compile(
+        rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})(?:T{_TIME}{_FRACTION}?{_ZONE}?)?)?)?"
+    ),
+    "date": re.compile(_DAY),
+    "date_time": re.compile(rf"{_DAY}T{_TIME}{_FRACTION}{_ZONE}"),
+    "date_time_no_millis": re.compile(rf"{_DAY}T{_TIME}{_ZONE}"),
+    "date_hour_minute_second": re.compile(rf"{_DAY}T{_TIME}"),
+    "yyyy-MM-dd": re.compile(_DAY),
+    "uuuu-MM-dd": re.compile(_DAY),
+    "yyyy-MM-dd HH:mm:ss": re.compile(rf"{_DAY} {_TIME}"),
+    "uuuu-MM-dd HH:mm:ss": re.compile(rf"{_DAY} {_TIME}"),
+    "yyyy-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
+    "uuuu-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
+}
+
+
+_MILLIS = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
+
+
+# What servers make of "-0" and "-1.5" is no moment, or another one.
+_SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
+
+
+def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> Decimal | None:
+    """
+    Return the moment that a server reads from *value*, in milliseconds since 1970; ``None`` if it cannot be read here.
+
+    Read are ISO 8601 dates with four digits of the year (``strict_date_optional_time``, ``strict_date_time`` and the
+    like), ``epoch_millis``, ``epoch_second``, and patterns such as ``yyyy-MM-dd HH:mm:ss``. A date without a zone is in
+    UTC, as on the server.
+
+    Args:
+        value:
+            A value of the field in a document: a string, a number or a datetime.
+        date_format:
+            ``format`` of the field's mapping: formats that are tried in order, with ``||`` between them. ``None``
+            where the mapping has none.
+        with_nanos:
+            Whether parts of a millisecond count: for the type ``date_nanos``.
+    """
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    # A server reads a number as the text that stands in the JSON, so 2026 is a year.
+    text = value if isinstance(value, str) else repr(value)
+    for name in (date_format or (_DEFAULT_OF_NANOS if with_nanos else _DEFAULT)).split("||"):
+        reader = _reader(name.strip().removeprefix("strict_"))
+        if reader is None:
+            return None  # a format before the one that fits may be the one that the server takes
+        try:
+            found = reader(text)
+        except (ValueError, OverflowError):
+            return None  # no day of a calendar, or one that Python does not have, such as in year 0
+        if found is not None and with_nanos:
+            return found if 0 <= found <= LAST_OF_NANOS else None
+        if found is not None:
+            return found.to_integral_value(ROUND_FLOOR)
+    return None
+
+
+@lru_cache(maxsize=16)  # the documents of a batch have the same moment
+def to_moment(milliseconds: int) -> str:
+    """
+    Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds.
+    """
+    whole = min(milliseconds, (_LAST - _EPOCH) // timedelta(milliseconds=1))
+    moment = _EPOCH + timedelta(milliseconds=whole)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _reader(name: str) -> Callable[[str], Decimal | None] | None:
+    if name == "epoch_millis":
+        return lambda text: Decimal(text) if _MILLIS.fullmatch(text) else None
+    if name == "epoch_second":
+        return lambda text: Decimal(text) * 1000 if _SECONDS.fullmatch(text) else None
+    pattern = _PATTERNS.get(name)
+    return None if pattern is None else lambda text: _read_calendar(pattern, text)
+
+
+def _read_calendar(pattern: re.Pattern[str], text: str) -> Decimal | None:
+    match = pattern.fullmatch(text)
+    if match is None:
+        return None
+    found = match.groupdict()
+    numbers = [int(found.get(name) or least) for name, least in _PARTS]
+    moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]
+    passed = moment - _EPOCH
+    seconds = Decimal(passed.days) * 86_400 + passed.seconds
+    return seconds * 1000 + Decimal(int((found.get("fraction") or "0").ljust(9, "0"))) / 1_000_000
+
+
+_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
+
+
+def _offset(zone: str | None) -> timedelta:
+    if zone is None or zone == "Z":
+        return timedelta(0)
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return -size if zone[0] == "-" else size
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """
+    Why a document cannot be compared.
+
+    Attributes:
+        kind:
+            ``"text"``: it has no text that can be read. ``"date"``: its date is in a format that is not read here.
+            ``"partial"``: it is a partial update without the field. ``"not_read"``: its shard did not answer.
+        detail:
+            What more is known, such as the name of the field.
+    """
+
+    kind: Literal["text", "date", "partial", "not_read"]
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        match self.kind:
+            case "date":
+                return f"the date {self.detail} cannot be read before it is indexed"
+            case "partial":
+                return f"the partial update does not contain {self.detail}"
+            case "not_read":
+                return f"it was not read: {self.detail}"
+            case _:
+                return self.detail or "it has no text"
+
+
+class Content:
+    """
+    What one document is compared by; its text is prepared when it is first compared.
+
+    Memory: the text, and after the first comparison 8 bytes for each of its distinct shingles, or units, instead.
+
+    Args:
+        text:
+            Its text; ``None`` where texts are not compared, or it was not read.
+        per:
+            Its values of the field ``per``, as :func:`per_of` returns them.
+        moment:
+            Its date of the field ``within``, as :func:`moment_of` returns it.
+        unread:
+            Why it cannot be compared; ``None`` where it can.
+    """
+
+    __slots__ = ("_prepared", "_text", "digest", "moment", "per", "unread")
+
+    def __init__(
+        self,
+        text: str | None = None,
+        *,
+        per: tuple[str, ...] = (),
+        moment: Decimal | None = None,
+        unread: Unread | None = None,
+    ) -> None:
+        self._text = text
+        self.digest = b"" if text is None else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        self._prepared: Shingles | None = None
+        self.per = per
+        self.moment = moment
+        self.unread = unread
+
+    @property
+    def has_text(self) -> bool:
+        """Whether its text was read."""
+        return bool(self.digest)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its values of ``per`` and ``within`` were read: then one without them has none."""
+        return self.unread is None or self.unread.kind == "text"
+
+    @property
+    def key(self) -> Hashable:
+        """A value that only documents share which are compared in the same way with every other."""
+        return self.digest, self.per, self.moment, self.unread is None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes its text occupies, prepared or not."""
+        if self._prepared is not None:
+            return self._prepared.nbytes
+        return 0 if self._text is None else self._text.__sizeof__()
+
+    def prepared(self, measure: TextMeasure) -> Shingles:
+        """Return its text as *measure* compares it; an index has one measure, so it is always the same."""
+        found = self._prepared
+        if found is None:
+            found = measure.prepare([self._text or ""])[0]
+            self.put_prepared(found)
+        return found
+
+    def put_prepared(self, prepared: Shingles) -> None:
+        """Take *prepared* for its text, and let go of the text."""
+        self._prepared, self._text = prepared, None
+
+    @property
+    def pending_text(self) -> str | None:
+        """The text, until it is prepared."""
+        return self._text
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """
+    The result of a comparison.
+
+    Attributes:
+        are_neighbours:
+            Whether the two are neighbours, if their fingerprints are near enough.
+        similarity:
+            How similar their texts are; ``None`` where that was not computed.
+        unread:
+            Why they could not be compared; ``None`` where they could.
+    """
+
+    are_neighbours: bool
+    similarity: Score | None = None
+    unread: Unread | None = None
+
+
+_NO, _YES = Comparison(are_neighbours=False), Comparison(are_neighbours=True)
+
+
+_NO_CONTENT = Content(unread=Unread("text"))
+
+
+def compare_contents(first: Content | None, second: Content | None, grouping: Grouping) -> Comparison:
+    """
+    Return whether two documents, whose fingerprints are near enough, are neighbours under *grouping*.
+
+    The cheap conditions are judged first; texts are compared last.
+    """
+    if grouping.is_by_distance_alone:
+        return _YES
+    one, other = first or _NO_CONTENT, second or _NO_CONTENT
+    for each in (one, other):
+        lacks = (grouping.per is not None and not each.per) or (grouping.within is not None and each.moment is None)
+        if lacks and each.has_values:
+            return _NO
+    for each in (one, other):
+        if not each.has_values:
+            return Comparison(are_neighbours=False, unread=each.unread)
+    if grouping.per is not None and one.per != other.per:
+        return _NO
+    if grouping.within is not None:
+        apart = abs((one.moment or Decimal(0)) - (other.moment or Decimal(0)))
+        if apart > grouping.within.milliseconds:
+            return _NO
+    return _YES if grouping.similarity is None else _compare_texts(one, other, grouping.similarity, grouping.measure)
+
+
+def _compare_texts(first: Content, second: Content, bound: float, measure: TextMeasure) -> Comparison:
+    if not (first.has_text and second.has_text):
+        missing = second if first.has_text else first
+        return Comparison(are_neighbours=False, unread=missing.unread or Unread("text"))
+    if first.pending_text is not None and first.digest == second.digest:
+        first.put_prepared(second.prepared(measure))  # a copy: its text need not be prepared again
+    mine, others = first.prepared(measure), second.prepared(measure)
+    if not mine.size or not others.size:
+        return Comparison(are_neighbours=bound == 0)
+    score = measure.compare(mine, others, bound=bound)
+    return Comparison(score.similarity >= bound, score)
+
+
+def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:
+    """
+    Prepare the texts of all of *contents* that are not prepared yet: several times faster than one by one.
+    """
+    pending: dict[bytes, list[Content]] = {}
+    for each in contents:
+        if each.pending_text is not None:
+            pending.setdefault(each.digest, []).append(each)
+    texts = [copies[0].pending_text or "" for copies in pending.values()]
+    for copies, prepared in zip(pending.values(), measure.prepare(texts), strict=True):
+        for each in copies:
+            each.put_prepared(prepared)
+
+
+def per_of(values: Iterable[Any]) -> tuple[str, ...]:
+    """
+    Return the *values* of a keyword field in one document, as they are compared: each once, in order.
+    """
+    return tuple(sorted(set(map(str, values))))
+
+
+def moment_of(values: Iterable[Any]) -> Decimal | None:
+    """
+    Return the date that counts of the *values* of a date field, in milliseconds since 1970: the earliest.
+
+    ``None`` without a value. Exact: a ``date_nanos`` has parts of a millisecond, and a server shows them.
+    """
+    return min((Decimal(str(each)) for each in values), default=None)

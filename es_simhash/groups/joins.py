@@ -1,0 +1,430 @@
+"""
+Families of keys such that any two fingerprints within a distance agree in all bits of at least one key.
+
+Plain integers: no arrays, and no estimate of what a family costs (``cost``).
+
+The bits are cut into parts. Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: two fingerprints that
+differed in more than r_i bits of every part would differ in at least ``sum(r_i + 1) > max_distance`` bits, so they
+differ in at most r_i bits of some part i (general pigeonhole: Qin, Xiao, Wang and Wang, TKDE 2019). Cut this part into
+``agreeing + r_i`` pieces: at most r_i of them contain a difference, so at least ``agreeing`` pieces are equal. The keys
+of a part are therefore all choices of ``agreeing`` of its pieces (Manku, Jain and Sarma, WWW 2007, who have one part).
+
+Bits that are left out of all parts change nothing in this proof: fingerprints within a distance are also within it in
+any choice of their bits.
+
+Moving the bits of a key to the top of fingerprints, so that sorting these brings equal keys together.
+
+Each bit of the key that is below the top changes places with a bit at the top that is not of the key. Nothing else
+moves, so the same exchange moves the bits back, and the distance of two fingerprints stays what it was.
+
+Comparing fingerprints whose keys are equal: candidates in, near pairs out, a bounded number at once.
+
+The fingerprints are sorted and have their key at the top, so those with an equal key, a bucket, stand side by side.
+Only places in an array come out; whether a pair was found by another key before is decided in ``join``.
+
+Choosing the family of keys that costs least for a set of fingerprints: the cost model.
+
+A wrong estimate makes the search for pairs slower, never less exact. How evenly keys are spread is measured in a
+sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.hashing.kernels import count_bits
+
+MOST_KEYS = 1_500
+"""Families with more keys are not considered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """
+    One way to choose keys.
+
+    Attributes:
+        max_distance:
+            The distance in bits that it is for, inclusive.
+        parts:
+            Into how many parts the bits are cut; 0 for the family of one key without bits, in which all agree.
+        agreeing:
+            Of how many pieces a key consists.
+    """
+
+    max_distance: int
+    parts: int
+    agreeing: int
+
+    @property
+    def radii(self) -> list[int]:
+        """In how many bits of each part a pair may differ."""
+        spare = self.max_distance + 1 - self.parts
+        return [spare // self.parts + (number < spare % self.parts) for number in range(self.parts)]
+
+    @property
+    def pieces(self) -> int:
+        """Into how many pieces all parts together are cut."""
+        return sum(self.agreeing + radius for radius in self.radii) if self.parts else 0
+
+    @property
+    def count(self) -> int:
+        """How many keys it has."""
+        return sum(comb(self.agreeing + radius, radius) for radius in self.radii) if self.parts else 1
+
+    def keys(self, bits: Sequence[int]) -> list[int]:
+        """
+        Return the keys as masks of a fingerprint.
+
+        Args:
+            bits:
+                Numbers of the bits that keys are made of, in the order in which they are cut; at least as many as there
+                are pieces.
+        """
+        if not self.parts:
+            return [0]
+        keys, cuts = [], iter(_cut(bits, self.pieces))
+        for radius in self.radii:
+            pieces = [next(cuts) for _ in range(self.agreeing + radius)]
+            keys += [sum(chosen) for chosen in combinations(pieces, self.agreeing)]
+        return keys
+
+
+def _cut(bits: Sequence[int], pieces: int) -> Iterator[int]:
+    """Yield *bits* as masks of nearly equal width."""
+    for number in range(pieces):
+        begin, end = number * len(bits) // pieces, (number + 1) * len(bits) // pieces
+        yield sum(1 << bit for bit in bits[begin:end])
+
+
+@cache
+def families(bits: int, max_distance: int) -> tuple[Family, ...]:
+    """
+    Return the families for fingerprints of so many *bits*; the last one has a single key without bits.
+    """
+    found = []
+    for parts in range(1, max_distance + 2):
+        for agreeing in range(1, bits + 1):
+            family = Family(max_distance, parts, agreeing)
+            if family.pieces > bits or family.count > MOST_KEYS:
+                break
+            found.append(family)
+    return (*found, Family(max_distance, 0, 0))
+
+
+BITS = 64
+
+
+# Exchanged at once: two arrays of this length stay in a core's second-level cache.
+WINDOW = 1 << 15
+
+
+class Swaps:
+    """
+    The exchange of bits for one key.
+
+    Args:
+        key:
+            The bits of the key, as a mask.
+    """
+
+    def __init__(self, key: int) -> None:
+        self.width = key.bit_count()
+        """How many bits the key has: so many are at the top after the exchange."""
+        top = (1 << BITS) - (1 << (BITS - self.width))
+        self._steps = [(np.uint64(low), np.uint64(shift)) for low, shift in _steps(key & ~top, top & ~key)]
+
+    def apply(self, values: NDArray[np.uint64]) -> None:
+        """Exchange the bits of *values* in place; a second time restores them."""
+        if not self._steps:
+            return
+        spare = np.empty(min(WINDOW, len(values)), np.uint64)
+        for begin in range(0, len(values), WINDOW):
+            part = values[begin : begin + WINDOW]
+            moved = spare[: len(part)]
+            for low, shift in self._steps:
+                # Where the two bits of an exchange differ, both are flipped.
+                np.right_shift(part, shift, out=moved)
+                np.bitwise_xor(moved, part, out=moved)
+                np.bitwise_and(moved, low, out=moved)
+                np.bitwise_xor(part, moved, out=part)
+                np.left_shift(moved, shift, out=moved)
+                np.bitwise_xor(part, moved, out=part)
+
+
+def _steps(below: int, free: int) -> list[tuple[int, int]]:
+    """
+    Return (lower bits, shift) of exchanges that together move every bit of *below* to one of *free*.
+
+    All bits that move by the same shift are exchanged in one step, so large steps are taken first.
+    """
+    steps = []
+    while below:
+        shift = max(range(1, BITS), key=lambda each: (below & free >> each).bit_count())
+        low = below & free >> shift
+        steps.append((low, shift))
+        below &= ~low
+        free &= ~(low << shift)
+    return steps
+
+
+Fingerprints = NDArray[np.uint64]
+
+
+Places = NDArray[np.int64]
+
+
+PlacePairs = tuple[Places, Places]
+
+
+# Fingerprints whose buckets are found at once.
+SCAN_WINDOW = 1 << 18
+
+
+# Candidates compared at once: a few arrays of this length stay in a core's second-level cache.
+BLOCK = 1 << 16
+
+
+# A bucket of more is not compared pair by pair: it is given back.
+HOT = 1 << 13
+
+
+# A bucket of more is compared by itself, smaller ones together with others of nearly the same size.
+_SINGLE = 512
+
+
+_ROWS = 32
+
+
+def _band_limits() -> NDArray[np.int64]:
+    """Return the largest size of each band: sizes in one differ by an eighth at most."""
+    limits = [2]
+    while limits[-1] < _SINGLE:
+        limits.append(limits[-1] + max(1, limits[-1] // 8))
+    return np.array(limits, np.int64)
+
+
+_LIMITS = _band_limits()
+
+
+def scan(values: Fingerprints, width: int, max_distance: int) -> Iterator[PlacePairs | slice]:
+    """
+    Yield the pairs of places within *max_distance* whose keys are equal; for each hot bucket, its places instead.
+
+    Args:
+        values:
+            Sorted, with the key at the top.
+        width:
+            How many bits the key has, 1 or more.
+        max_distance:
+            Largest distance in bits, inclusive.
+    """
+    begin, low = 0, np.uint64((1 << (BITS - width)) - 1)
+    while begin < len(values):
+        end = min(begin + SCAN_WINDOW, len(values))
+        if end < len(values):
+            # Back to the start of the bucket that the end is in.
+            end = int(np.searchsorted(values[begin:end], values[end] & ~low)) + begin
+        if end == begin:
+            end = begin + int(np.searchsorted(values[begin:], values[begin] | low, side="right"))
+            yield slice(begin, end)
+        else:
+            for found in _scan_window(values[begin:end], low, max_distance):
+                if isinstance(found, slice):
+                    yield slice(found.start + begin, found.stop + begin)
+                else:
+                    yield found[0] + begin, found[1] + begin
+        begin = end
+
+
+def _scan_window(values: Fingerprints, low: np.uint64, max_distance: int) -> Iterator[PlacePairs | slice]:
+    starts, sizes = _buckets(values, low)
+    is_single = sizes > _SINGLE
+    if is_single.any():
+        for start, size in zip(starts[is_single].tolist(), sizes[is_single].tolist(), strict=True):
+            if size > HOT:
+                yield slice(start, start + size)
+            else:
+                for left, right in every_pair(values[start : start + size], max_distance):
+                    yield left + start, right + start
+        starts, sizes = starts[~is_single], sizes[~is_single]
+    bands = np.searchsorted(_LIMITS, sizes).astype(np.uint8)
+    order = np.argsort(bands, kind="stable")
+    starts, sizes = starts[order], sizes[order]
+    ends = np.cumsum(np.bincount(bands, minlength=len(_LIMITS)))
+    for limit, begin, end in zip(_LIMITS.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False):
+        step = BLOCK // limit
+        for first in range(begin, end, step):
+            part = slice(first, min(first + step, end))
+            yield from _compare_band(values, starts[part], sizes[part], limit, max_distance)
+
+
+def _buckets(values: Fingerprints, low: np.uint64) -> tuple[Places, Places]:
+    """Return where the buckets of two and more start, and their sizes."""
+    # Places whose next neighbour has the same key; a bucket is a run of them and the place after it.
+    same = np.flatnonzero((values[1:] ^ values[:-1]) <= low)
+    if not len(same):
+        return same, same
+    breaks = np.flatnonzero(np.diff(same) > 1)
+    starts = same[np.concatenate(([0], breaks + 1))]
+    return starts, same[np.concatenate((breaks, [len(same) - 1]))] + 2 - starts
+
+
+def _compare_band(
+    values: Fingerprints, starts: Places, sizes: Places, limit: int, max_distance: int
+) -> Iterator[PlacePairs]:
+    """Yield the near pairs of buckets of up to *limit* fingerprints each: a column is a bucket, and what follows it."""
+    table = values.take(starts + np.arange(limit)[:, np.newaxis], mode="clip")
+    differing, bits, near = np.empty_like(table), np.empty(table.shape, np.uint8), np.empty(table.shape, np.bool_)
+    # One number for the offset, row and column of each pair found: few calls where there are few pairs.
+    found: list[Places] = []
+    for offset in range(1, limit):
+        rows = limit - offset
+        np.bitwise_xor(table[offset:], table[:rows], out=differing[:rows])
+        count_bits(differing[:rows], out=bits[:rows])
+        (places,) = np.less_equal(bits[:rows], max_distance, out=near[:rows]).ravel().nonzero()
+        if len(places):
+            found.append(places + offset * table.size)
+    if found:
+        offsets, places = np.divmod(np.concatenate(found), table.size)
+        row, column = np.divmod(places, len(starts))
+        is_inside = row + offsets < sizes[column]
+        left = starts[column[is_inside]] + row[is_inside]
+        yield left, left + offsets[is_inside]
+
+
+def every_pair(values: Fingerprints, max_distance: int, rows: slice | None = None) -> Iterator[PlacePairs]:
+    """
+    Yield the pairs of places of *values* within *max_distance*, comparing each with every other one.
+
+    Args:
+        values:
+            In any order.
+        max_distance:
+            Largest distance in bits, inclusive.
+        rows:
+            Which places are the first of a pair; by default all.
+    """
+    first, last, _ = (rows or slice(None)).indices(len(values))
+    columns = BLOCK // _ROWS
+    for top in range(first, last, _ROWS):
+        bottom = min(top + _ROWS, last)
+        for begin in range(top + 1, len(values), columns):
+            differing = values[top:bottom, np.newaxis] ^ values[begin : begin + columns]
+            found = np.flatnonzero(count_bits(differing) <= max_distance)
+            if len(found):
+                row, column = np.divmod(found, differing.shape[1])
+                left, right = row + top, column + begin
+                yield left[left < right], right[left < right]
+
+
+SAMPLE = 1 << 14
+
+
+# Keys of a family that are tried on the sample.
+_TRIED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """
+    What the parts of a join cost, in nanoseconds of one core.
+
+    Attributes:
+        element:
+            To move, sort and scan one fingerprint.
+        candidate:
+            To compare one candidate.
+        join:
+            To begin one join.
+    """
+
+    element: float
+    candidate: float
+    join: float
+
+
+IN_MEMORY = Costs(35.0, 1.3, 300_000.0)
+
+
+def choose_keys(
+    values: Fingerprints,
+    bits: list[int],
+    max_distance: int,
+    *,
+    count: int | None = None,
+    costs: Costs | None = None,
+) -> list[int]:
+    """
+    Return the keys that find all pairs of *values* within *max_distance* at the least estimated cost.
+
+    The same values in the same order always get the same keys.
+
+    Args:
+        values:
+            Distinct fingerprints.
+        bits:
+            The bits that keys may be made of.
+        max_distance:
+            Largest distance in bits, inclusive.
+        count:
+            How many fingerprints there are, where *values* are a random sample of them.
+        costs:
+            What the parts of a join cost; by default in the memory of this process.
+    """
+    costs = costs or IN_MEMORY
+    count = len(values) if count is None else count
+    if costs.candidate * count * (count - 1) / 2 <= costs.join:
+        return [0]
+    sample = sample_of(values)
+    varying = int(np.bitwise_or.reduce(sample ^ sample[0])) if len(sample) else 0
+    # A bit that is the same in all of the sample tells nothing apart.
+    bits = [bit for bit in bits if varying >> bit & 1]
+    estimates = [(_uniform_cost(each, count, len(bits), costs), each) for each in families(len(bits), max_distance)]
+    *rest, (best, without_key) = estimates
+    for cost, family in sorted(rest, key=lambda each: each[0]):
+        # Uneven keys only add to the cost of even ones.
+        if cost >= best:
+            break
+        measured = _measured_cost(family.keys(bits), count, sample, costs)
+        if measured < best:
+            best, without_key = measured, family
+    return without_key.keys(bits)
+
+
+def sample_of(values: Fingerprints) -> Fingerprints:
+    """Return some of *values*, at random but always the same ones."""
+    if len(values) <= SAMPLE:
+        return values
+    chance = np.random.default_rng(0)
+    return values[np.unique(chance.integers(0, len(values), SAMPLE))]
+
+
+def _uniform_cost(family: Family, count: int, bits: int, costs: Costs) -> float:
+    pairs = count * (count - 1) / 2
+    if not family.parts:
+        return costs.candidate * pairs
+    width = bits * family.agreeing / family.pieces
+    return family.count * (costs.join + costs.element * count + costs.candidate * pairs / 2**width)
+
+
+def _measured_cost(keys: list[int], count: int, sample: Fingerprints, costs: Costs) -> float:
+    """Estimate the cost from the buckets that some of the keys make of the sample."""
+    tried = keys[:: -(-len(keys) // _TRIED)]
+    scale = count / len(sample)
+    total = 0.0
+    for key in tried:
+        masked = np.sort(sample & np.uint64(key))
+        sizes = np.diff(np.flatnonzero(np.concatenate(([True], masked[1:] != masked[:-1], [True]))))
+        # A fingerprint of the sample has sizes - 1 others in its bucket, and of all fingerprints scale times as many.
+        others = np.minimum((sizes - 1) * scale, HOT)
+        total += float((others * sizes).sum()) * scale / 2
+    pairs = max(total / len(tried), count * (count - 1) / 2 / 2 ** max(key.bit_count() for key in tried))
+    return float(len(keys) * (costs.join + costs.element * count + costs.candidate * pairs))

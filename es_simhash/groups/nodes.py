@@ -1,0 +1,197 @@
+"""
+Which documents are neighbours, where more than the distance decides: their texts, a keyword, their dates.
+
+Documents that nothing tells apart are one node, so that any number of copies costs nothing. Candidates are the pairs of
+nodes that distance, keyword and dates allow; a comparison of their texts makes neighbours of them. Arrays only; numpy
+is loaded here, so callers import this module when they first need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.groups.all_pairs import expand_ranges, near_pairs
+from es_simhash.groups.order import Resources
+from es_simhash.texts.measures import TextMeasure
+
+Places = NDArray[np.int64]
+PlacePairs = tuple[Places, Places]
+_T = TypeVar("_T", np.uint64, np.int64)
+
+MISSING = np.iinfo(np.int64).min
+_USUAL = Resources()
+"""The date of a document without one, which has no neighbours."""
+# Dates beyond this are moved to it, so that a span can be added to them.
+_LATEST = 2**62 - 1
+
+
+class PreparedTexts(Protocol):
+    """Different texts, prepared by a measure, by number."""
+
+    @property
+    def measure(self) -> TextMeasure:
+        """The measure."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many shingles or units each text has."""
+
+    def __getitem__(self, number: int) -> NDArray[np.uint64]:
+        """Return a prepared text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """
+    What decides about neighbours, for documents in canonical order; ``None`` where something does not.
+
+    Attributes:
+        fingerprints:
+            Their fingerprints.
+        per:
+            A number for each value of the keyword field; -1 for a document without one, which has no neighbours.
+        dates:
+            Their dates as whole numbers of one unit, or :data:`MISSING`.
+        texts:
+            The number of each text among the different ones; -1 for a document without, which has no neighbours.
+    """
+
+    fingerprints: NDArray[np.uint64]
+    per: NDArray[np.int64] | None = None
+    dates: NDArray[np.int64] | None = None
+    texts: NDArray[np.int64] | None = None
+
+    def has_all(self) -> NDArray[np.bool_]:
+        """Return which documents have everything that neighbours need."""
+        found = np.ones(len(self.fingerprints), np.bool_)
+        if self.per is not None:
+            found &= self.per >= 0
+        if self.dates is not None:
+            found &= self.dates != MISSING
+        if self.texts is not None:
+            found &= self.texts >= 0
+        return found
+
+
+class Nodes:
+    """
+    Documents as nodes, sorted by fingerprint, keyword, date and text.
+
+    Memory: about 150 bytes a document.
+
+    Args:
+        documents:
+            The documents, in canonical order.
+        span:
+            Largest difference of dates, in their unit, inclusive.
+    """
+
+    def __init__(self, documents: Documents, *, span: int = 0) -> None:
+        places = np.flatnonzero(documents.has_all())
+        self._values, fingerprint = _number(documents.fingerprints[places])
+        keyword = _number(_pick(documents.per, places))[1]
+        dates, date = _number(np.clip(_pick(documents.dates, places), -_LATEST, _LATEST))
+        text = _pick(documents.texts, places)
+        # Stable, so the first document of a node is the first of them in canonical order.
+        order = np.lexsort((text, date, keyword, fingerprint))
+        columns = [each[order] for each in (fingerprint, keyword, date, text)]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
+        starts = np.flatnonzero(is_first)
+        fingerprint, keyword, date, text = (each[starts] for each in columns)
+        self.places = places
+        """Places of the documents that have a node; the others have no neighbours."""
+        self.node = np.empty(len(order), np.int64)
+        """The node of each of them."""
+        self.node[order] = np.cumsum(is_first) - 1
+        self.first: Places = places[order[starts]]
+        """For each node, the place of its first document."""
+        self.counts = np.diff(np.append(starts, len(order)))
+        """How many documents each node has."""
+        self.texts: NDArray[np.int64] = text
+        """The text of each node."""
+        self._keyword = keyword
+        self._keywords = int(keyword.max()) + 1 if len(keyword) else 1
+        self._sets, family = np.unique(fingerprint * self._keywords + keyword, return_inverse=True)
+        self._dates = max(1, len(dates))
+        self._family = family.reshape(-1)
+        # Sorted as the nodes are: those of one fingerprint, one keyword and neighbouring dates are a range.
+        self._key = self._family * self._dates + date
+        reach = min(span, _LATEST)
+        self._low = np.searchsorted(dates, dates - reach, side="left")[date]
+        self._high = np.searchsorted(dates, dates + reach, side="right")[date]
+        self._starts = np.searchsorted(fingerprint, np.arange(len(self._values) + 1))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def candidates(self, max_distance: int, resources: Resources = _USUAL) -> Iterator[PlacePairs]:
+        """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
+        every = np.arange(len(self), dtype=np.int64)
+        end = np.searchsorted(self._key, self._family * self._dates + self._high, side="left")
+        yield from expand_ranges(every, every + 1, end)
+        for found in near_pairs(
+            self._values, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
+        ):
+            yield from self._between(found.left, found.right)
+
+    def _between(self, left: Places, right: Places) -> Iterator[PlacePairs]:
+        """Yield the pairs of nodes of two fingerprints each."""
+        number = np.arange(len(left))
+        for chosen, node in expand_ranges(number, self._starts[left], self._starts[left + 1]):
+            wanted = right[chosen] * self._keywords + self._keyword[node]
+            family = np.minimum(np.searchsorted(self._sets, wanted), len(self._sets) - 1)
+            some = self._sets[family] == wanted
+            one, base = node[some], family[some] * self._dates
+            first = np.searchsorted(self._key, base + self._low[one], side="left")
+            last = np.searchsorted(self._key, base + self._high[one], side="left")
+            yield from expand_ranges(one, first, last)
+
+    def with_candidates(self, max_distance: int, resources: Resources = _USUAL) -> Places:
+        """Return the places of the documents that may have a neighbour: only their texts are of interest."""
+        some = self.counts > 1
+        for left, right in self.candidates(max_distance, resources):
+            some[left] = some[right] = True
+        return self.places[some[self.node]]
+
+
+def _number(values: NDArray[_T]) -> tuple[NDArray[_T], NDArray[np.int64]]:
+    """Return the distinct values, sorted, and the number of each value among them."""
+    distinct, number = np.unique(values, return_inverse=True)
+    return distinct, number.reshape(-1).astype(np.int64)
+
+
+def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]:
+    return np.zeros(len(places), np.int64) if column is None else column[places]
+
+
+def similar_pairs(
+    pairs: PlacePairs, texts: NDArray[np.int64], sets: PreparedTexts, similarity: float
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """
+    Return which of *pairs* have texts of at least *similarity*, and the similarities of those.
+
+    Args:
+        pairs:
+            Pairs of places.
+        texts:
+            The number of the text of each place.
+        sets:
+            The texts, prepared.
+        similarity:
+            Smallest similarity by their measure, 0 to 1.
+    """
+    left, right = texts[pairs[0]], texts[pairs[1]]
+    sizes = sets.sizes
+    small, large = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
+    largest = sets.measure.largest(small, large)
+    found = np.where(left == right, largest, 0.0)
+    for number in np.flatnonzero((left != right) & (largest >= similarity)).tolist():
+        texts_of_pair = sets[int(left[number])], sets[int(right[number])]
+        found[number] = sets.measure.compare(*texts_of_pair, bound=similarity).similarity
+    return found >= similarity, found

@@ -1,0 +1,324 @@
+"""
+Reading the documents with fingerprints of an index into a table: all of them, or those that a change may concern.
+
+Nothing is grouped and nothing is written here.
+
+Reading the texts of documents that may be neighbours, prepared for their comparison, in bounded memory.
+
+What is done with them is in ``index.grouping``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import weakref
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.groups.lookups_flow import GroupLookups
+from es_simhash.groups.rule import Grouping
+from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Index
+from es_simhash.transport.pages_flow import read_each, read_pages
+from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
+from es_simhash.transport.view import Hits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from es_simhash.groups.assign import Texts
+    from es_simhash.groups.table import Row, Table
+
+
+PAGE = 5_000
+
+
+ASKED = 200
+
+
+BUCKETS = 1_000
+
+
+def read_all(context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None) -> Flow[None]:
+    """
+    Add every document of *index* that has a fingerprint and matches *query* to *table*.
+
+    Raises:
+        IncompleteSearchError: If some documents could not be read.
+    """
+
+    def add(hits: Hits) -> Flow[bool]:
+        yield Compute(table.add, (hits,))
+        yield Tell(Progress(len(table), None, "reading documents"))
+        return False
+
+    clauses = [{"exists": {"field": Fields(context.prefix).fingerprint}}, *([query] if query else [])]
+    body = {**table.search_body(), "query": {"bool": {"filter": clauses}}}
+    check_whole((yield from read_pages(index, body, add, page=PAGE)))
+
+
+def read_touched(
+    context: Context,
+    index: Index,
+    table: Table,
+    grouping: Grouping,
+    query: Mapping[str, Any],
+    *,
+    may_lack: bool = True,
+) -> Flow[None]:
+    """
+    Add to *table* the documents that match *query*, and all whose groups these may change.
+
+    Without *may_lack*, no canonical was deleted, and none is looked for.
+
+    These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance.
+    Groups lie within connected components, so grouping these documents alone gives the same as grouping all.
+    """
+    fields = Fields(context.prefix)
+    seeds = _Seeds(fields)
+    yield from _read(index, query, seeds)
+    # If the text of a canonical was changed, or emptied, its members may belong elsewhere now.
+    for ids in _parts(sorted(seeds.matching), BUCKETS):
+        yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
+    lost = (yield from lost_canonicals(index, fields)) if may_lack else []
+    for ids in _parts(lost, BUCKETS):
+        yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
+    reached = yield from _flood(context, index, grouping, seeds)
+    for part in _parts(sorted(reached), BUCKETS):
+        yield from read_all(context, index, table, {"ids": {"values": part}})
+
+
+class _Seeds:
+    """Ids and fingerprints of documents to start from, and the ids of those without a fingerprint too."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.matching: set[str] = set()
+        self.ids: set[str] = set()
+        self.fingerprints: set[str] = set()
+        self.name = fields.fingerprint
+
+    def add(self, hits: Hits) -> None:
+        for hit in hits:
+            self.matching.add(hit["_id"])
+            if values := hit.get("fields", {}).get(self.name):
+                self.ids.add(hit["_id"])
+                self.fingerprints.add(values[0])
+
+
+def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
+    body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
+    check_whole((yield from read_each(index, body, seeds.add, page=PAGE)))
+
+
+def _parts(items: Sequence[str], size: int) -> list[list[str]]:
+    return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
+
+
+def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) -> Flow[set[str]]:
+    """Return the ids of all documents that steps of max_distance reach from the seeds."""
+    settings = yield from read_index_settings(context, index)
+    lookups = GroupLookups(context, index, settings, max_distance=grouping.max_distance)
+    yield from lookups.prepare()
+    known = {int(digits, 16) for digits in seeds.fingerprints}
+    ids, waiting = set(seeds.ids), sorted(known)
+    while waiting:
+        asked, waiting = waiting[:ASKED], waiting[ASKED:]
+        for found in (yield from lookups.ask(asked)).values():
+            if not found.complete:
+                raise IncompleteSearchError(
+                    f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
+                )
+            ids.update(each.id for each in found)
+            fresh = {each.fingerprint for each in found} - known
+            known |= fresh
+            waiting += sorted(fresh)
+    return ids
+
+
+def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]:
+    """Return the documents that are tagged as duplicates, and have no fingerprint."""
+    found: list[Key] = []
+
+    def note(hits: Hits) -> None:
+        found.extend(map(document_key, hits))
+
+    tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
+    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [{"exists": {"field": fields.fingerprint}}]}
+    check_whole((yield from read_each(index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE)))
+    return found
+
+
+def lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
+    """Return the ids that documents name as their canonical, and that are missing or no canonicals."""
+    lost: list[str] = []
+    after: Any = None
+    while True:
+        source = {"sources": [{"id": {"terms": {"field": fields.duplicate_of}}}], "size": BUCKETS}
+        composite = source if after is None else source | {"after": after}
+        body = {"size": 0, "aggs": {"canonicals": {"composite": composite}}, "track_total_hits": False}
+        answer = yield Call("search", {"index": index, "body": body})
+        # OpenSearch ends a composite aggregation early once its page is full, and says so.
+        check_whole(find_gaps(answer, ignore=["terminated_early"]))
+        found = answer["aggregations"]["canonicals"]
+        named = [bucket["key"]["id"] for bucket in found["buckets"]]
+        if not named:
+            return lost
+        query = {
+            "bool": {
+                "filter": [{"ids": {"values": named}}, {"exists": {"field": fields.fingerprint}}],
+                "must_not": [{"exists": {"field": fields.duplicate_of}}],
+            }
+        }
+        there: set[str] = set()
+
+        def note(hits: Hits, there: set[str] = there) -> None:
+            there.update(hit["_id"] for hit in hits)
+
+        check_whole((yield from read_each(index, {"query": query, "_source": False}, note, page=PAGE)))
+        lost += [each for each in named if each not in there]
+        after = found.get("after_key")
+        if after is None:
+            return lost
+
+
+MEMORY_BYTES = 256 * 2**20
+
+
+class TextStore:
+    """
+    Different texts, prepared: in memory up to a bound, then in a temporary file that is mapped into memory.
+
+    Equal texts, after normalisation, are kept once. Besides the shingles or units, 8 bytes each, a text takes about 200
+    bytes of memory.
+
+    Args:
+        measure:
+            By which they will be compared.
+        memory_bytes:
+            How much memory the prepared texts may take.
+    """
+
+    def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.measure = measure
+        self._limit = memory_bytes
+        self._numbers: dict[bytes, int] = {}
+        self._ends = array("q", [0])
+        self._kept: list[NDArray[np.uint64]] = []
+        self._file: Any = None
+        self._mapped: NDArray[np.uint64] | None = None
+
+    def add(self, text: str) -> int:
+        """Add *text*, prepared; return the number of the text, that of an equal one where there is one."""
+        prepared = self.measure.prepare([text])[0]
+        digest = hashlib.blake2b(prepared.tobytes(), digest_size=16).digest()
+        number = self._numbers.setdefault(digest, len(self._numbers))
+        if number == len(self._ends) - 1:
+            self._ends.append(self._ends[-1] + prepared.size)
+            self._put(prepared)
+        return number
+
+    def _put(self, prepared: NDArray[np.uint64]) -> None:
+        if self._file is None:
+            self._kept.append(prepared)
+            if 8 * self._ends[-1] <= self._limit:
+                return
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
+            weakref.finalize(self, self._file.close)
+            for each in self._kept:
+                self._file.write(each.tobytes())
+            self._kept.clear()
+        else:
+            self._file.write(prepared.tobytes())
+        self._mapped = None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many shingles or units each text has."""
+        import numpy as np  # noqa: PLC0415
+
+        ends = np.array(self._ends, np.int64)
+        return ends[1:] - ends[:-1]
+
+    def __getitem__(self, number: int) -> NDArray[np.uint64]:
+        """Return the text *number*, prepared."""
+        import numpy as np  # noqa: PLC0415
+
+        if self._file is None:
+            return self._kept[number]
+        if self._mapped is None:
+            self._file.flush()
+            self._mapped = np.memmap(self._file, np.uint64, mode="r")
+        return np.asarray(self._mapped[self._ends[number] : self._ends[number + 1]])
+
+
+def read_texts(
+    index: Index,
+    table: Table,
+    places: Sequence[int],
+    text_fields: Mapping[str, Sequence[str]],
+    measure: TextMeasure,
+) -> Flow[Texts]:
+    """
+    Return the present texts of the documents at *places* of *table*.
+
+    Cost: one search for every 500 documents.
+
+    Args:
+        index:
+            What to search.
+        table:
+            The documents.
+        places:
+            Those whose texts are wanted.
+        text_fields:
+            Fields of the text, by name of the index.
+        measure:
+            By which the texts will be compared.
+
+    Raises:
+        IncompleteSearchError: If shards did not answer.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.groups.assign import Texts  # noqa: PLC0415 -- loads numpy
+
+    store = TextStore(measure)
+    numbers = np.full(len(table), -1, np.int64)
+    lengths = np.zeros(len(table), np.int64)
+    versions = np.full((len(table), 2), -1, np.int64)
+    for begin in range(0, len(places), FETCH):
+        rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
+        for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
+            part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
+            keys = [row.key for row in part.values()]
+            found = yield from fetch_texts(index, keys, fields, versions=True)
+            found.check_read()
+            yield Compute(_add, (store, numbers, lengths, part, found))
+            for place, row in part.items():
+                versions[place] = found.versions.get(row.key, (-1, -1))
+        yield Tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
+    unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
+    return Texts(store, numbers, unread, versions, lengths)
+
+
+def _add(
+    store: TextStore,
+    numbers: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    rows: Mapping[int, Row],
+    found: FoundTexts,
+) -> None:
+    for place, row in rows.items():
+        text = found.texts.get(row.key)
+        if text is not None:
+            numbers[place], lengths[place] = store.add(text), len(text)

@@ -1,0 +1,366 @@
+"""
+Rewriting group fields that disagree with the rule, whoever wrote the documents, in whatever order.
+
+The rule is applied to all documents at once in ``index.grouping.table``. Here they are read, and those that say
+something else are rewritten, each only if it is as it was when it was judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.groups.contents_flow import untag_stale
+from es_simhash.groups.order import Resources
+from es_simhash.groups.read_flow import grouped_without_fingerprint, read_all, read_texts, read_touched
+from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping, target_of
+from es_simhash.hashing import to_hex
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.documents import read_values
+from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields
+from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Compute, Flow, Progress, Tell, noting
+from es_simhash.transport.refresh_flow import now, refresh
+from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
+from es_simhash.writes.operations import Failure, Outcome
+from es_simhash.writes.targets_flow import refuse_updates
+
+if TYPE_CHECKING:
+    from es_simhash.groups.assign import Groups, Texts
+    from es_simhash.groups.table import Row, Table
+
+
+BATCH = 500
+# A round is needed again only where documents changed while they were judged.
+ROUNDS = 10
+_USUAL = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedId:
+    """
+    An id by which several groups are named.
+
+    Attributes:
+        id:
+            The ``_id`` of their canonicals.
+        indices:
+            Names of the indices that hold these; one twice, if two shards of it do.
+    """
+
+    id: str
+    indices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.id} names {len(self.indices)} groups: documents of {', '.join(self.indices)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """
+    What :func:`reconcile` found and did.
+
+    Attributes:
+        documents:
+            Number of fingerprinted documents looked at.
+        groups:
+            Number of groups among them, those of one document included.
+        duplicates:
+            Number of documents that are not canonical.
+        changed:
+            Number of documents that said something else and were rewritten, or, in a dry run, would be.
+        failures:
+            A :class:`Failure` for each document that could not be rewritten.
+        is_settled:
+            Whether everything was as the rule says when it was last looked at. ``False`` where others kept changing
+            documents, after failures, and in a dry run that would change something.
+        unread:
+            Number of documents that have no near-duplicates because their text could not be read. Only texts of
+            documents that are near another one are read.
+        untagged:
+            Number of documents that lost their tag ``contained_in``, or, in a dry run, would: the document that it
+            names is gone, or contains them no longer.
+        shared_ids:
+            A :class:`SharedId` for each id by which several groups are named, at most 1,000: searches by ``group``
+            show these groups as one. Give one of the documents another id.
+    """
+
+    documents: int
+    groups: int
+    duplicates: int
+    changed: int
+    failures: tuple[Failure, ...] = ()
+    is_settled: bool = True
+    unread: int = 0
+    untagged: int = 0
+    shared_ids: tuple[SharedId, ...] = ()
+
+
+def check_moment(since: str | datetime | None) -> str | None:
+    """
+    Return *since* as ``simhash.at`` holds moments.
+
+    Raises:
+        TypeError: If it is neither a datetime nor a string.
+        InvalidInputError: If a string is no ISO 8601 date, or a datetime has no time zone.
+    """
+    if since is None:
+        return None
+    if isinstance(since, str):
+        try:
+            since = datetime.fromisoformat(since)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"since {shorten(since)} is no moment: give ISO 8601, such as 2026-01-31"
+            ) from error
+        since = since if since.tzinfo else since.replace(tzinfo=UTC)
+    if not isinstance(since, datetime):
+        raise WrongTypeError(f"since must be a datetime or a string, not {type(since).__name__}")
+    if since.tzinfo is None:
+        raise InvalidInputError(f"since {since} has no time zone: add one, as in datetime.now(UTC)")
+    return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_groups(
+    context: Context,
+    index: Index,
+    resolved: Resolved,
+    grouping: Grouping,
+    *,
+    changed: Mapping[str, Any] | None = None,
+    may_lack: bool = True,
+    resources: Resources = _USUAL,
+) -> Flow[tuple[Table, Groups]]:
+    """
+    Return the documents of *index*, or those that changes of some may have touched, and their groups.
+
+    Where the grouping compares texts, those of the documents that have a candidate are read, once each.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is grouped.
+        resolved:
+            The concrete indices behind it.
+        grouping:
+            How they are grouped.
+        changed:
+            A query for the documents that were changed; ``None`` for all documents.
+        may_lack:
+            Whether canonicals may have been deleted, so that their members have to be found.
+        resources:
+            What the search for pairs may use; pairs that memory does not hold are in a temporary file.
+    """
+    from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
+
+    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
+    resources = replace(resources, spill=TemporaryFile)
+    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
+    yield from refresh(index)
+    if changed is None:
+        yield from read_all(context, index, table)
+    else:
+        yield from read_touched(context, index, table, grouping, changed, may_lack=may_lack)
+    texts: Texts | None = None
+    if grouping.similarity is not None:
+        places = yield Compute(table.with_candidates)
+        texts = yield from read_texts(index, table, places.tolist(), text_fields, grouping.measure)
+    groups = yield Compute(table.group, (texts,))
+    return table, groups
+
+
+@reads_primaries
+def reconcile(
+    context: Context,
+    index: Index,
+    request: GroupingRequest,
+    *,
+    since: str | None = None,
+    ids: Collection[str] | None = None,
+    may_lack: bool = True,
+    if_grouped: bool = False,
+    dry_run: bool = False,
+    regroup: bool = False,
+    resources: Resources = _USUAL,
+    batch: int = BATCH,
+) -> Flow[Reconciled]:
+    """
+    Make the groups of *index* what its rule says; rewrite only documents that say something else.
+
+    With *regroup*, first record that the grouping is being changed, and last, when every document is rewritten, the new
+    grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
+
+    With *since*, or *ids* (at most some thousand), only the groups are judged that documents grouped at that moment or
+    later, or documents with these ids, may have changed; without *may_lack*, no canonical was deleted since.
+
+    Tags ``contained_in`` that are true no more are removed, with *ids* those that name one of them, with *since* none.
+
+    With *if_grouped*, nothing is done where no index records a grouping.
+
+    Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
+    for 200 of them, and, without *ids*, one search for tagged documents without a fingerprint; then a multi-get and a
+    bulk for every 500 documents to change. In an index with passages, the tags are read, and the texts of the two
+    documents of each.
+    """
+    query = _changed(Fields(context.prefix), since, ids)
+    if regroup and query is not None:
+        raise InvalidInputError("regroup changes the groups of all documents: leave since out")
+    resolved = yield from resolve_index(context, index)
+    if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
+        return Reconciled(0, 0, 0, 0)
+    if not dry_run:
+        yield from refuse_updates(index, resolved.mappings)
+    grouping = yield from settle_grouping(
+        context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
+    )
+
+    def check() -> Flow[None]:
+        return check_recorded(context, index, grouping, before=resolved, regroup=regroup)
+
+    changed = 0
+    failures: list[Failure] = []
+    writers: list[_Writer] = []
+
+    def rewritten() -> int:
+        return sum(each.changed for each in writers)
+
+    with noting(lambda: f"{rewritten():,} documents were rewritten"):
+        for _ in range(ROUNDS):
+            table, groups = yield from read_groups(
+                context, index, resolved, grouping, changed=query, may_lack=may_lack, resources=resources
+            )
+            wrong = yield Compute(groups.wrong)
+            writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
+            # Those with the ids were changed by a flow that takes these fields out by itself.
+            bare = (yield from grouped_without_fingerprint(index, Fields(context.prefix))) if ids is None else []
+            if dry_run:
+                changed = len(wrong) + len(bare)
+            else:
+                yield from writer.write(wrong, check)
+                yield from writer.clear(bare, check)
+                changed = rewritten()
+                failures = writer.failures
+            duplicates = len(groups.duplicates)
+            is_settled = not failures and not writer.moved and not (dry_run and changed)
+            report = Reconciled(
+                len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
+            )
+            if dry_run or failures or not writer.moved:
+                break
+    shared = yield Compute(groups.shared_ids)
+    untagged = 0
+    if since is None:
+        untagged, more = yield from untag_stale(index, resolved, context.prefix, ids=ids, dry_run=dry_run)
+        failures = [*failures, *more]
+    report = replace(
+        report,
+        failures=tuple(failures),
+        is_settled=report.is_settled and not (failures or (dry_run and untagged)),
+        untagged=untagged,
+        shared_ids=tuple(SharedId(id_, names) for id_, names in shared.items()),
+    )
+    if not dry_run:
+        yield from refresh(index)
+    if regroup and not dry_run and report.is_settled:
+        yield from finish_regrouping(context, index, grouping)
+    return report
+
+
+def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:
+    """Return the query for the documents that were changed; ``None`` for all documents."""
+    if ids is not None:
+        return {"ids": {"values": sorted(ids)}}
+    return None if since is None else {"range": {fields.at: {"gte": since}}}
+
+
+class _Writer:
+    """Puts documents into the groups they belong to."""
+
+    def __init__(self, prefix: str, groups: Groups, batch: int, grouping: Grouping) -> None:
+        self._prefix = prefix
+        self._batch = batch
+        self._groups = groups
+        self._at: str | None = None
+        # Where the moment decides which document stays, a document that never had one must not get the latest.
+        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.keys)
+        self.changed = 0
+        self.moved = 0
+        self.failures: list[Failure] = []
+
+    def write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
+        for begin in range(0, len(places), self._batch):
+            self._at = None if self._orders_by_at else (yield Compute(now))
+            yield from self._write(places[begin : begin + self._batch], check)
+            done = min(begin + self._batch, len(places))
+            yield Tell(Progress(done, len(places), "rewriting groups"))
+        if self.changed:
+            yield from check()  # a batch that was on its way when the grouping was changed is an error, and no success
+
+    def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
+        table = self._groups.table
+        rows = {place: table.row(place) for place in places}
+        wanted = {row.key: (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()}
+        moved: set[Key] = set()
+
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            row, fields, version = wanted[place]
+            own = found.get("_source", {}).get(self._prefix) or {}
+            if own.get("fingerprint") != to_hex(row.fingerprint):
+                moved.add(place)
+                return None
+            given = {key: value for key, value in fields.items() if own.get(key) != value}
+            if own.get("at"):
+                given.pop("at", None)  # the moment it was first grouped
+            if given and version not in (None, (found["_seq_no"], found["_primary_term"])):
+                moved.add(place)  # its text may be another one now: it is read again in the next round
+                return None
+            return ("update", {"doc": {self._prefix: given}}) if given else None
+
+        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix], check=check)
+        self.moved += len(moved)
+        self._count(outcomes)
+
+    def clear(self, places: Sequence[Key], check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Take the group fields out of the documents at *places* that have no fingerprint."""
+
+        def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            source = found.get("_source", {})
+            if read_values(source, Fields(self._prefix).fingerprint) not in ([], [None]):
+                return None
+            given = clearing(source, GROUPED, prefix=self._prefix)
+            return ("update", {"doc": given}) if given else None
+
+        for begin in range(0, len(places), self._batch):
+            part = places[begin : begin + self._batch]
+            wanted = [self._prefix, f"{self._prefix}.*"]
+            self._count((yield from rewrite(part, change, source=wanted, check=check)))
+
+    def _count(self, outcomes: Sequence[Outcome | None]) -> None:
+        for outcome in outcomes:
+            if outcome is None:
+                continue
+            if outcome.is_done:
+                self.changed += 1
+            elif outcome.status in (CONFLICT, MISSING):
+                self.moved += 1
+            else:
+                self.failures.append(outcome.to_failure())
+
+    def _fields(self, place: int, row: Row) -> dict[str, Any]:
+        canonical = int(self._groups.canonical[place])
+        if canonical == place:
+            return group_fields(row.id, at=self._at)
+        other = self._groups.table.row(canonical).id
+        return group_fields(other, canonical=other, distance=int(self._groups.distance[place]), at=self._at)

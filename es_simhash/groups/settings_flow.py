@@ -1,0 +1,358 @@
+"""
+A change of the grouping of an index that has begun: the record that says so until every document is rewritten.
+
+Plain values. The documents are rewritten in ``flows.grouping.reconcile``.
+
+Reads the grouping of an index from its mapping, and records it once.
+
+All writers of an index use the grouping that the first of them recorded. Nothing is grouped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.groups.rule import GROUPING_KEY, Grouping, GroupingRequest, choose_grouping
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
+from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Call, Flow
+
+_KEY = "regrouping"
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouping:
+    """
+    What the documents of an index say while its grouping is changed: some the old one, some the new one.
+
+    Attributes:
+        old:
+            The grouping before; ``None`` where the index was not grouped.
+        new:
+            The grouping that replaces it when every document is rewritten.
+    """
+
+    old: Grouping | None
+    new: Grouping
+
+    def __str__(self) -> str:
+        """Return it as words, for messages."""
+        return f"from {self.old or 'no grouping'} to {self.new}"
+
+    @classmethod
+    def read(cls, settings: IndexSettings) -> Regrouping | None:
+        """
+        Return the change that *settings* of an index record; ``None`` where none has begun.
+
+        Raises:
+            MappingError: If the record is not one of ours.
+        """
+        recorded = (settings.extra or {}).get(_KEY)
+        if recorded is None:
+            return None
+        try:
+            old, new = recorded["from"], recorded["to"]
+        except (KeyError, TypeError) as error:
+            raise MappingError(
+                f"the change of grouping recorded in the mapping, {shorten(recorded)}, cannot be read: it was written "
+                "by another version of this library"
+            ) from error
+        return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
+
+    def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return *extra* with this change in it."""
+        return {**(extra or {}), _KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
+
+    def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return *extra* with the new grouping in place of the old one, and without this change."""
+        rest = {key: value for key, value in (extra or {}).items() if key != _KEY}
+        return self.new.put(rest)
+
+
+def target_of(settings: IndexSettings) -> Grouping | None:
+    """
+    Return the grouping that the documents of an index have, or will have once a change that has begun is done.
+    """
+    regrouping = Regrouping.read(settings)
+    return Grouping.read(settings) if regrouping is None else regrouping.new
+
+
+def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """
+    Return *extra* without a grouping and without a change of one.
+    """
+    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, _KEY)}
+
+
+FieldKind = Literal["date", "number", "keyword"]
+
+
+_NUMBERS = ("long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float", "unsigned_long")
+
+
+_KINDS: dict[str, FieldKind] = {
+    "date": "date",
+    "date_nanos": "date",
+    "keyword": "keyword",
+    **dict.fromkeys(_NUMBERS, "number"),
+}
+
+
+def settle_grouping(
+    context: Context,
+    resolved: Resolved,
+    request: GroupingRequest,
+    *,
+    record: bool = True,
+    may_differ: bool = False,
+    regroup: bool = False,
+) -> Flow[Grouping]:
+    """
+    Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
+
+    Where the mappings may not be read, the request is used unchecked, and nothing is recorded.
+
+    Args:
+        context:
+            What the client object knows.
+        resolved:
+            The indices.
+        request:
+            What the caller asks for.
+        record:
+            Whether to record it.
+        may_differ:
+            For an operation that writes nothing: whether the request may differ from what is recorded.
+        regroup:
+            Whether to begin, or to continue, a change to what is requested. :func:`finish_regrouping` ends it.
+
+    Raises:
+        InvalidInputError: If the index, or one of several, is grouped otherwise than *request* says.
+        MappingError: If the group fields, or a field that the grouping reads, are not mapped as they must be; or if a
+            change of the grouping has begun.
+    """
+    settings = agree(resolved, context)
+    for name in resolved.each:
+        if faults := find_group_faults(resolved.mappings[name], prefix=context.prefix):
+            raise mapping_error(name, faults)
+    if not may_differ and not regroup:
+        refuse_regrouping(resolved.each)
+    base = _find_base(resolved.each, settings)
+    has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
+    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
+    field_kinds(resolved, grouping)
+    if record:
+        for name, own in resolved.each.items():
+            extra = _extra(own, grouping)
+            if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
+                yield from _record(context, name, resolved.mappings[name], replace(own, extra=extra))
+    return grouping
+
+
+def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
+    """Return *settings* with the grouping that all grouped indices have, or will have."""
+    changes = {change.new for own in each.values() if (change := Regrouping.read(own)) is not None}
+    # An index that a change has not reached yet follows the others.
+    found = changes or {grouping for own in each.values() if (grouping := Grouping.read(own)) is not None}
+    if len(found) > 1:
+        raise InvalidInputError(f"indices {', '.join(each)} are grouped by different rules: name one of them")
+    return replace(settings, extra=next(iter(found)).put(settings.extra)) if found else settings
+
+
+def _extra(own: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
+    """Return what an index with the settings *own* is to record, so that it has *grouping*; ``None`` for no change."""
+    change, recorded = Regrouping.read(own), Grouping.read(own)
+    if change is None and recorded is None:
+        return grouping.put(own.extra)
+    if change is None and recorded == grouping:
+        return None
+    if change is not None and change.new == grouping:
+        return None
+    return Regrouping(recorded, grouping).put(own.extra)
+
+
+def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
+    """
+    Refuse indices whose grouping is being changed: their documents have groups of two rules.
+
+    Raises:
+        MappingError: If a change has begun and is not done.
+    """
+    for name, own in each.items():
+        change = Regrouping.read(own)
+        if change is not None:
+            raise MappingError(
+                f"the grouping of index {name!r} is being changed {change}: finish that (reconcile(regroup=True), or "
+                "es-simhash reconcile --regroup)"
+            )
+
+
+def check_known(context: Context, index: Index, grouping: Grouping) -> None:
+    """
+    Refuse to go on writing groups if the grouping of *index* is known not to be *grouping* any more.
+
+    Raises:
+        MappingError: If it was changed, or a change has begun.
+    """
+    known = context.recall(index)
+    _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
+
+
+def check_recorded(
+    context: Context, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool
+) -> Flow[None]:
+    """
+    Refuse to go on writing groups if *grouping* is not what the mappings of *index* record now. Costs one request.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is grouped.
+        grouping:
+            The grouping that is written.
+        before:
+            The indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
+        regroup:
+            Whether a change to it has begun.
+
+    Raises:
+        MappingError: If it was changed or removed, or another change has begun.
+    """
+    resolved = yield from resolve_index(context, index)
+    _compare(resolved, grouping, regroup=regroup)
+    for name, mapping in before.mappings.items():
+        own = resolved.each.get(name)
+        is_grouped = name in before.each and read_settings(mapping, prefix=context.prefix) is not None
+        if is_grouped and name in resolved.mappings and (own is None or target_of(own) is None):
+            raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
+
+
+def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
+    if not regroup:
+        refuse_regrouping(resolved.each)
+    for name, own in resolved.each.items():
+        recorded = target_of(own)
+        if recorded is not None and recorded != grouping:
+            raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
+
+
+def finish_regrouping(context: Context, index: Index, grouping: Grouping) -> Flow[None]:
+    """
+    Record *grouping* as that of *index*, whose documents are all rewritten.
+
+    Raises:
+        MappingError: If another change has begun meanwhile, or has taken the place of this one: that one goes on.
+    """
+    resolved = yield from resolve_index(context, index)
+    _compare(resolved, grouping, regroup=True)
+    for name, own in resolved.each.items():
+        change = Regrouping.read(own)
+        if change is not None:
+            done = replace(own, extra=change.finish(own.extra))
+            yield from _record(context, name, resolved.mappings[name], done)
+
+
+def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> Flow[None]:
+    meta = merge_meta(mapping.get("_meta"), settings, prefix=context.prefix)
+    try:
+        yield Call("put_mapping", {"index": name, "body": {"_meta": meta}})
+    except Exception as error:
+        error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
+        raise
+    context.forget()
+
+
+def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
+    """
+    Return what each field that *grouping* reads is, by its name: a date, a number or a keyword.
+
+    Raises:
+        MappingError: If an index does not map a field as it must be, or two indices differ in that.
+    """
+    kinds: dict[str, FieldKind] = {}
+    for field, allowed, use in _uses(grouping):
+        found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.each}
+        if len(set(found.values())) > 1:
+            raise MappingError(f"field {field!r} is a date in one index and a number in another: {found}")
+        if found:
+            kinds[field] = next(iter(found.values()))
+    return kinds
+
+
+def _uses(grouping: Grouping) -> Iterator[tuple[str, tuple[FieldKind, ...], str]]:
+    """Yield each field that *grouping* reads, what it may be, and what it decides."""
+    for key in grouping.keys:
+        if key.kind == "preference":
+            yield key.field, ("keyword",), "be preferred by its values"
+        elif key.kind == "field":
+            yield key.field, ("date", "number"), "decide which document is canonical"
+    if grouping.per is not None:
+        yield grouping.per, ("keyword",), "keep documents apart (per)"
+    if grouping.within is not None:
+        yield grouping.within.field, ("date",), "limit how far documents are apart (within)"
+
+
+def _field_kind(
+    name: str, mapping: Mapping[str, Any], field: str, allowed: tuple[FieldKind, ...], use: str
+) -> FieldKind:
+    node = find_field(mapping, field)
+    found = node.get("type")
+    kind = _KINDS.get(found) if isinstance(found, str) else None
+    if kind is None or kind not in allowed or not _is_plain(node):
+        shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
+        state = "is not mapped" if not node else f"is mapped as {shown}"
+        raise MappingError(f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}")
+    return kind
+
+
+def _is_plain(node: Mapping[str, Any]) -> bool:
+    """Return whether a search can show the values of the field, those of a keyword as they stand in the document."""
+    is_changed = node.get("type") == "keyword" and (node.get("normalizer") or node.get("null_value") is not None)
+    return not is_changed and node.get("doc_values") is not False
+
+
+def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """
+    Return how *mapping* maps *field*, a path that may end with the name of a multi-field; empty where it does not.
+
+    Of a field that no search of documents reaches, below a nested object or one that is not enabled, it is that object.
+    """
+    node: Mapping[str, Any] = mapping
+    for part in field.split("."):
+        if is_disabled(node):
+            return {"type": "object", "enabled": False}
+        if node.get("type") == "nested":
+            return node
+        below = node.get("properties") or node.get("fields") or {}
+        node = below.get(part) or {}
+    return node
+
+
+def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
+    """
+    Return whether an index with *mapping* maps the tag of documents that another one contains.
+    """
+    return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
+
+
+def refuse_untaggable(resolved: Resolved, *, prefix: str) -> None:
+    """
+    Refuse *resolved* indices of which one does not map that tag.
+
+    Raises:
+        MappingError: If one does not.
+    """
+    for name in resolved.each:
+        if not is_taggable(resolved.mappings[name], prefix=prefix):
+            field = Fields(prefix).contained_in
+            raise MappingError(
+                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing)"
+            )

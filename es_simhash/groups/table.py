@@ -1,0 +1,252 @@
+"""
+The fingerprinted documents of an index as columns: 30 to 80 bytes a document, so that 10 million fit in memory.
+
+Rows come from hits, and decisions about all of them at once come out. Pure; numpy is loaded here, so callers import
+this module when they first need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.groups.all_pairs import distances_between, near_pairs
+from es_simhash.groups.assign import Groups, Texts, group_documents, group_fingerprints
+from es_simhash.groups.columns import ColumnReader, Columns, comparable_dates
+from es_simhash.groups.nodes import MISSING, Documents, Nodes
+from es_simhash.groups.order import Resources
+from es_simhash.groups.rule import Grouping
+from es_simhash.mapping.fields import Fields
+from es_simhash.transport.keys import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    One document of a table.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it.
+        fingerprint:
+            Its fingerprint, unsigned.
+        routing:
+            Its routing value, where it has one.
+    """
+
+    id: str
+    index: str
+    fingerprint: int
+    routing: str | None
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has: index, ``_id`` and routing."""
+        return Key(self.index, self.id, self.routing)
+
+
+class Table:
+    """
+    Collects what grouping needs from hits.
+
+    Args:
+        prefix:
+            Name of the object that holds the fields.
+        grouping:
+            How documents are grouped; decides which columns are kept in addition to fingerprint and id. ``None`` where
+            they are not grouped.
+        dates:
+            Which of the fields that the grouping reads are dates.
+        text_fields:
+            For the order ``"longest"``: fields of the text, by name of the index.
+        resources:
+            What the search for pairs may use.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        grouping: Grouping | None = None,
+        *,
+        dates: Collection[str] = (),
+        text_fields: Mapping[str, Sequence[str]] | None = None,
+        resources: Resources | None = None,
+    ) -> None:
+        self._resources = resources or Resources()
+        self._fingerprint = Fields(prefix).fingerprint
+        self._grouping = grouping
+        self._reader = ColumnReader(prefix, grouping, dates=dates, text_fields=dict(text_fields or {}))
+        self._routings: dict[int, str] = {}
+        self._count = 0
+        self._parts: list[Columns] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def search_body(self) -> dict[str, Any]:
+        """Return the body of a search for documents of the table, without the query."""
+        return self._reader.search_body()
+
+    def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
+        """Add a row for each of *hits* that carries a fingerprint."""
+        hits = [hit for hit in hits if hit.get("fields", {}).get(self._fingerprint)]
+        for place, hit in enumerate(hits, self._count):
+            if "_routing" in hit:
+                self._routings[place] = hit["_routing"]
+        self._count += len(hits)
+        if hits:
+            self._parts.append(self._reader.read(hits))
+
+    def _columns(self) -> Columns:
+        if not self._parts:
+            return self._reader.read([])
+        if len(self._parts) > 1:
+            self._parts = [{name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}]
+        return self._parts[0]
+
+    def ids(self, places: NDArray[np.int64]) -> list[str]:
+        """Return the ids of the documents at *places*."""
+        return [each.decode() for each in self._columns()["id"][places].tolist()]
+
+    def with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of *places* whose document has the id of another of them, equal ids one after another."""
+        if len(self._reader.names) < 2 and not self._routings:
+            return places[:0]
+        ids = self._columns()["id"][places]
+        order = np.argsort(ids, kind="stable")
+        same = ids[order][1:] == ids[order][:-1]
+        found: NDArray[np.int64] = places[order[np.append(same, False) | np.append(False, same)]]
+        return found
+
+    def row(self, place: int) -> Row:
+        """Return the document at *place*."""
+        columns = self._columns()
+        name = self._reader.names[columns["index"][place]]
+        return Row(columns["id"][place].decode(), name, int(columns["fingerprint"][place]), self._routings.get(place))
+
+    def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
+        """
+        Return the places of the documents that may have a neighbour, by all that decides but their texts.
+
+        Args:
+            max_distance:
+                Largest distance in bits, inclusive; by default that of the grouping.
+        """
+        if max_distance is None:
+            max_distance = self._needed_grouping().max_distance
+        order = np.arange(self._count)
+        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance, self._resources))
+
+    def group(self, texts: Texts | None = None) -> Groups:
+        """
+        Return the groups that the rule makes of the documents.
+
+        Args:
+            texts:
+                The texts of those that have candidates, where the grouping compares texts.
+        """
+        grouping, columns = self._needed_grouping(), self._columns()
+        if (texts is None) != (grouping.similarity is None):
+            raise InvalidInputError("texts are given where the grouping compares texts, and only there")
+        order = self.order()
+        if grouping.is_by_distance_alone:
+            grouped = group_fingerprints(
+                columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule, resources=self._resources
+            )
+        else:
+            grouped = group_documents(
+                self._documents(order, texts),
+                grouping.max_distance,
+                rule=grouping.rule,
+                span=self._span(),
+                sets=None if texts is None else texts.sets,
+                similarity=grouping.similarity or 0.0,
+                resources=self._resources,
+            )
+        canonical = np.empty(len(order), np.int64)
+        canonical[order] = order[grouped]
+        distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])
+        return Groups(self, canonical, distance, columns["state"], texts)
+
+    def allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which pairs of documents *per* and *within* of the grouping allow to be neighbours."""
+        columns = self._columns()
+        fits = np.ones(len(left), np.bool_)
+        if (values := columns.get("per")) is not None:
+            fits &= (values[left] == values[right]) & (values[left] >= 0)
+        dates, _ = comparable_dates(columns)
+        if dates is not None:
+            fits &= (dates[left] != MISSING) & (dates[right] != MISSING)
+            # Python's integers do not overflow.
+            apart = np.abs(dates[left].astype(object) - dates[right].astype(object))
+            fits &= (apart <= self._span()).astype(np.bool_)
+        return fits
+
+    def _needed_grouping(self) -> Grouping:
+        if self._grouping is None:
+            raise InvalidInputError("a table without a rule cannot be grouped")
+        return self._grouping
+
+    def _span(self) -> int:
+        """Return the largest difference of dates, in the unit of the dates of the documents."""
+        if self._grouping is None or self._grouping.within is None:
+            return 0
+        _, unit = comparable_dates(self._columns())
+        return self._grouping.within.milliseconds * unit
+
+    def order(self) -> NDArray[np.int64]:
+        """Return the places in canonical order."""
+        columns = self._columns()
+        # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
+        places = {name: place for place, name in enumerate(sorted(self._reader.names))}
+        names = np.array([places[name] for name in self._reader.names], np.int32)
+        # The last key of a lexsort is the first that decides.
+        keys = [names[columns["index"]], columns["id"], *(columns[name] for name in reversed(self._reader.ranks))]
+        if self._routings:
+            routings = [self._routings.get(place, "").encode() for place in range(self._count)]
+            keys.insert(0, np.array(routings, np.bytes_))
+        return np.lexsort(keys)
+
+    def _documents(self, order: NDArray[np.int64], texts: Texts | None = None) -> Documents:
+        columns = self._columns()
+        numbers = None
+        if texts is not None:
+            numbers = texts.numbers.copy()
+            if self._needed_grouping().similarity:
+                # A text without words has nothing in common with any, not even with itself.
+                numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
+        dates, _ = comparable_dates(columns)
+        return Documents(
+            columns["fingerprint"][order],
+            *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
+        )
+
+    def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
+        """
+        Yield (place, place, distance) of every pair within *max_distance*, each once.
+
+        Args:
+            max_distance:
+                Largest distance in bits, inclusive.
+            sides:
+                For each document, on which of two sides it is; only pairs from both are wanted, the first from the
+                side that is false.
+        """
+        fingerprints, own = self._columns()["fingerprint"], self._resources
+        for found in near_pairs(fingerprints, max_distance, threads=own.threads, memory_bytes=own.memory_bytes):
+            for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
+                yield from _across(a, b, distance, sides)
+
+
+def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, int]]:
+    if sides is None:
+        yield min(a, b), max(a, b), distance
+    elif sides[a] != sides[b]:
+        yield (b, a, distance) if sides[a] else (a, b, distance)

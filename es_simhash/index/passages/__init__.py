@@ -1,3 +1,0 @@
-"""
-Passages: the runs of text that two texts share, what a lookup of them finds, and its queries. Pure.
-"""

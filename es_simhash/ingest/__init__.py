@@ -1,0 +1,3 @@
+"""
+Ingest: fingerprints put into bulk actions, and a decision about each document while it is written.
+"""

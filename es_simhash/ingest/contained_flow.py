@@ -1,0 +1,400 @@
+"""
+Finds the documents of a batch that add nothing to another document, before the batch is decided.
+
+Documents that share a term of passages are asked for; their texts are read, and compared by the measure of
+``index.passages.contained``. Where the same run wrote what a search may not show yet and what may count, the index is
+refreshed first. Documents of one batch are compared in memory, and once the batch is written, the text that the index
+then has of each that contains another is read. No decision about groups and no write.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
+from es_simhash.groups.content import Content, compare_contents
+from es_simhash.groups.contents_flow import TextFields, docvalue_fields_of, read_content
+from es_simhash.groups.rule import Grouping
+from es_simhash.groups.settings_flow import refuse_untaggable
+from es_simhash.ingest.item import Container, Item
+from es_simhash.ingest.target_flow import WriteTarget
+from es_simhash.lookup.verify_flow import FETCH, fetch_hits
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.fields import CONTAINED_IN, Fields
+from es_simhash.mapping.texts_flow import read_hit
+from es_simhash.passages.find_flow import check_filled
+from es_simhash.passages.query import MOST_CANDIDATES, candidates_query, terms_query
+from es_simhash.texts.similarity import shingle_sets
+from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.protocol import Call, Compute, Flow, status_of
+from es_simhash.transport.raw_json import keep_text
+from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.retry_flow import Patience, is_passing, retry
+
+ATTEMPTS = 8
+TOO_LARGE = 413
+# A server takes 65,536. What is left out of a longer list can only be missed.
+MOST_TERMS = 10_000
+# A document that contains another has nearly all its terms, so that some of them suffice to put it first.
+RANKED_TERMS = 64
+# Terms and ids that are remembered of what searches may not show yet: some 20 MB.
+MOST_REMEMBERED = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A document of the batch: its place there, its id, its text, its terms, and what may keep it apart from others."""
+
+    place: int
+    id: str
+    text: str
+    terms: Sequence[str]
+    content: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A document of the index: its text, and what may keep it apart from others."""
+
+    key: Key
+    text: str
+    content: Content
+
+
+def check_containers(context: Context, index: str, target: WriteTarget, *, is_tagging: bool) -> Flow[None]:
+    """
+    Check that documents of *index* which contain others can be found, and, if *is_tagging*, that these can be tagged.
+
+    Raises:
+        MappingError: If an index has no passages, or does not map the tag.
+        IncompleteSearchError: If documents have no passages yet.
+    """
+    each = target.resolved.each or {index: target.settings}
+    yield from retry(lambda: check_filled(context, index, each))
+    if is_tagging:
+        refuse_untaggable(target.resolved, prefix=context.prefix)
+
+
+class ContainedLookup:
+    """
+    Looks up batch after batch of one ingest.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What is searched.
+        bound:
+            Smallest share of a text that stands in another one.
+        grouping:
+            Its ``per`` and ``within`` keep documents apart.
+        text_fields:
+            The text fields of the indices that are searched; the others are those of the new documents.
+        is_skipping:
+            Whether a document that adds nothing is not to be written; else it is tagged.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: str,
+        *,
+        bound: float,
+        grouping: Grouping,
+        text_fields: TextFields,
+        is_skipping: bool,
+    ) -> None:
+        self._context = context
+        self._fields = Fields(context.prefix)
+        self._index = index
+        self._bound = bound
+        self._apart = replace(grouping, similarity=None)
+        self._text_fields = text_fields
+        self._is_skipping = is_skipping
+        self._patience = Patience(ATTEMPTS)
+        # Of what this run wrote since the last refresh: ids, terms, and whether something is not known.
+        self._written: set[str] = set()
+        self._terms: set[str] = set()
+        self._must_refresh = False
+
+    def note_written(self, items: Iterable[Item]) -> None:
+        """Note which *items* were written: searches may not show them yet."""
+        for item in items:
+            operation, outcome = item.operation, item.outcome
+            if operation is None or outcome is None or not outcome.is_done:
+                continue
+            self._written.update({str(outcome.id), str(operation.header.get("_id"))})
+            if operation.kind == "update":  # what the document is now, nobody knows
+                self._must_refresh = True
+            elif isinstance(operation.body, Mapping) and isinstance(
+                own := operation.body.get(self._context.prefix), dict
+            ):
+                self._terms.update(own.get("passages") or ())
+        self._must_refresh |= len(self._terms) + len(self._written) > MOST_REMEMBERED
+
+    def _refresh(self) -> Flow[None]:
+        """Make visible what was written; where shards do not answer, the searches that follow say so."""
+        try:
+            yield from refresh(self._index)
+        except IncompleteSearchError:
+            return
+        self._written.clear()
+        self._terms.clear()
+        self._must_refresh = False
+
+    def apply(self, items: Sequence[Item]) -> Flow[list[Item]]:
+        """
+        Return *items*, of which those that add nothing have a tag, or no operation any more.
+
+        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts;
+        and a refresh where documents that this run wrote since the last one share a term. A refusal raises, except
+        where the server is busy: then it is asked again. Where shards do not answer for long, a document may be
+        missed, and its item says so.
+        """
+        asked: list[_Asked] = yield Compute(self._questions, (items,))
+        if not asked:
+            return list(items)
+        if self._must_refresh or any(not self._terms.isdisjoint(each.terms) for each in asked):
+            yield from self._refresh()
+        ids = Counter(_ids(items))
+        changing = ids.keys() | self._written
+        answers = yield from self._search(asked)
+        gaps = {each.place: find_gaps(answer) for each, answer in zip(asked, answers, strict=True)}
+        keys = {each.place: _keys(answer, changing) for each, answer in zip(asked, answers, strict=True)}
+        found: dict[int, Container] = {}
+        for part in _parts([each for each in asked if keys[each.place]], keys):
+            wanted = list(dict.fromkeys(key for each in part for key in keys[each.place]))
+            candidates, unanswered = yield from self._read(wanted)
+            found |= yield Compute(self._compare, (part, keys, candidates))
+            for each in part:
+                gaps[each.place] += [unanswered[key] for key in keys[each.place] if key in unanswered]
+        settled = [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
+        # A document that is written again in this batch has two texts.
+        rest = [each for each in asked if each.place not in found and ids[each.id] == 1]
+        among: dict[int, tuple[int, float]] = yield Compute(self._compare_among, (rest,))
+        for number, (other, share) in among.items():
+            place, container = rest[number].place, rest[other]
+            item = items[place]
+            kept = self._settled(item, Container(container.id, "", share), ())
+            withheld = item.operation if kept.operation is None else None
+            position = items[container.place].position
+            settled[place] = replace(kept, container_position=position, withheld=withheld)
+        return settled
+
+    def confirm(self, items: Sequence[Item]) -> Flow[list[Item]]:
+        """
+        Return *items* of a batch that was written, without containers of the same batch that the index has not got.
+
+        The index has got one that it holds under the same id and with the same text: the server may have refused it,
+        and a pipeline may have changed it. Cost: a refresh and searches of these texts, where there are any.
+        """
+        used = {each.container_position for each in items if each.container_position is not None}
+        containers = {
+            each.position: Key(each.outcome.index or "", each.outcome.id or "", _routing(each))
+            for each in items
+            if each.position in used and each.outcome and each.outcome.is_done and not each.is_renamed
+        }
+        if not used:
+            return list(items)
+        found: dict[Key, _Candidate] = {}
+        if containers:
+            yield from self._refresh()
+            found, _ = yield from self._read(list(containers.values()))
+        texts = {each.position: self._text(each) for each in items if each.position in containers}
+        right = {n: key for n, key in containers.items() if key in found and found[key].text == texts[n]}
+        return [self._confirmed(each, right) for each in items]
+
+    @staticmethod
+    def _confirmed(item: Item, right: Mapping[int, Key]) -> Item:
+        if item.container is None or item.container_position is None:
+            return item
+        key = right.get(item.container_position)
+        return (
+            item.without_container()
+            if key is None
+            else replace(item, container=replace(item.container, index=key.index))
+        )
+
+    def _text(self, item: Item) -> str | None:
+        return (
+            None if item.operation is None else text_or_none({"_source": item.operation.body}, self._text_fields.others)
+        )
+
+    def _questions(self, items: Sequence[Item]) -> list[_Asked]:
+        """Return the documents to ask about: those that are written whole, with a fingerprint and passages."""
+        found = []
+        for place, item in enumerate(items):
+            operation, draft = item.operation, item.draft
+            if operation is None or operation.kind not in ("index", "create"):
+                continue
+            if draft is None or draft.fingerprint is None:
+                continue
+            terms = operation.body[self._context.prefix].get("passages") or ()
+            text = self._text(item)
+            if terms and text is not None:
+                found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
+        return found
+
+    def _search(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
+        """Return the answer to the search of each document; a request that is too large is sent in halves."""
+        try:
+            return (yield from self._search_at_once(asked))
+        except Exception as error:
+            if status_of(error) != TOO_LARGE or len(asked) == 1:
+                raise
+        half = len(asked) // 2
+        return [*(yield from self._search(asked[:half])), *(yield from self._search(asked[half:]))]
+
+    def _search_at_once(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
+        """Return the answer to the search of each document; they are repeated while the server cannot answer."""
+        header = {"index": self._index}
+        call = Call("msearch", {"body": [line for each in asked for line in (header, self._body(each))]})
+
+        def send() -> Flow[list[Mapping[str, Any]]]:
+            answers: list[Mapping[str, Any]] = (yield call)["responses"]
+            for each in answers:
+                if "error" in each and not is_passing(each.get("status")):
+                    raise _refusal(each)
+            return answers
+
+        answers = yield from retry(send, is_done=_are_whole, patience=self._patience)
+        for each in answers:
+            if "error" in each:
+                raise _refusal(each)
+        return answers
+
+    def _body(self, asked: _Asked) -> dict[str, Any]:
+        """Return the search for documents that may contain one; those that are tagged themselves may go."""
+        terms, field = asked.terms, self._fields.passages
+        query = candidates_query(
+            terms_query(terms, prefix=self._context.prefix),
+            without={"exists": {"field": self._fields.contained_in}},
+            filter={"exists": {"field": self._fields.fingerprint}},
+            exclude_ids=[asked.id],
+        )
+        ranked = terms[:: -(-len(terms) // RANKED_TERMS)]
+        query["bool"]["should"] = [{"term": {field: each}} for each in ranked]
+        return {"size": MOST_CANDIDATES, "query": query, "_source": False, "track_total_hits": False}
+
+    def _read(self, wanted: Sequence[Key]) -> Flow[tuple[dict[Key, _Candidate], dict[Key, Gap]]]:
+        """Return the documents *wanted* that can be read, and why shards did not answer for others."""
+        found: dict[Key, _Candidate] = {}
+
+        def take(hit: Mapping[str, Any]) -> None:
+            key = document_key(hit)
+            try:
+                text = read_hit(hit, self._text_fields.of(key.index))
+            except InvalidInputError:
+                return
+            found[key] = _Candidate(key, text, read_content(hit, self._apart, self._text_fields))
+
+        unanswered = yield from retry(
+            lambda: fetch_hits(
+                self._index,
+                wanted,
+                take,
+                text_fields=self._text_fields.all,
+                docvalue_fields=docvalue_fields_of(self._apart),
+            ),
+            is_done=lambda missing: not any(missing.values()),
+            patience=self._patience,
+        )
+        return found, {key: gap for key, gap in unanswered.items() if gap is not None}
+
+    def _compare(
+        self, asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]], candidates: Mapping[Key, _Candidate]
+    ) -> dict[int, Container]:
+        """Return for each place the document that contains the one asked about, where there is one."""
+        from es_simhash.passages.contained import find_container  # noqa: PLC0415 -- loads numpy
+
+        texts = list(dict.fromkeys([*(each.text for each in asked), *(each.text for each in candidates.values())]))
+        shingles = dict(zip(texts, shingle_sets(texts), strict=True))
+        found: dict[int, Container] = {}
+        for each in asked:
+            known = [candidates[key] for key in sorted(keys[each.place], key=_by_id) if key in candidates]
+            others = [other for other in known if self._allows(each, other)]
+            best = find_container(each.text, [other.text for other in others], shingles, self._bound)
+            if best is not None:
+                number, share = best
+                found[each.place] = Container(others[number].key.id, others[number].key.index, share)
+        return found
+
+    def _compare_among(self, asked: Sequence[_Asked]) -> dict[int, tuple[int, float]]:
+        """Return the numbers of those of *asked* that another of them contains, with its number and the share."""
+        from es_simhash.passages.contained import find_containers_among  # noqa: PLC0415 -- loads numpy
+
+        return find_containers_among(
+            [each.text for each in asked],
+            [each.terms for each in asked],
+            self._bound,
+            allows=lambda one, other: self._allows(asked[one], asked[other]),
+        )
+
+    def _allows(self, asked: _Asked, other: _Asked | _Candidate) -> bool:
+        """Return whether ``per`` and ``within`` do not keep two documents apart."""
+        return compare_contents(asked.content, other.content, self._apart).are_neighbours
+
+    def _settled(self, item: Item, container: Container | None, gaps: Sequence[Gap]) -> Item:
+        """Return *item* with what was found for it."""
+        if container is None and gaps:
+            why = "; ".join(sentences(gaps))
+            return replace(
+                item, problem=f"a document that contains it may have been missed ({why}): run dedupe with contained"
+            )
+        operation = item.operation
+        if container is None or operation is None:
+            return item
+        if self._is_skipping:
+            return replace(item, operation=None, container=container)
+        prefix = self._context.prefix
+        body = {**operation.body, prefix: {**operation.body[prefix], CONTAINED_IN: container.id}}
+        operation = replace(operation, body=keep_text(operation.body, body))
+        return replace(item, operation=operation, container=container)
+
+
+def _ids(items: Iterable[Item]) -> list[str]:
+    return [str(each.operation.header.get("_id")) for each in items if each.operation is not None]
+
+
+def _routing(item: Item) -> str | None:
+    return None if item.draft is None or item.draft.routing is None else str(item.draft.routing)
+
+
+def _by_id(key: Key) -> tuple[str, str]:
+    return key.id, key.index
+
+
+def _are_whole(answers: Sequence[Mapping[str, Any]]) -> bool:
+    return not any("error" in each or find_gaps(each) for each in answers)
+
+
+def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
+    error, status = answer["error"], answer.get("status", 0)
+    return SearchFailedError(
+        f"the server refused a lookup of passages with status {status}: {error}", status=status, error=error
+    )
+
+
+def _keys(answer: Mapping[str, Any], changing: Collection[str]) -> list[Key]:
+    """Return the candidates of an answer, without those that this run changes."""
+    keys = map(document_key, answer["hits"]["hits"])
+    return [key for key in keys if key.id not in changing]
+
+
+def _parts(asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]]) -> Iterator[list[_Asked]]:
+    """Yield *asked* in parts whose candidates are fetched at once, so that few texts are in memory."""
+    part: list[_Asked] = []
+    wanted: set[Key] = set()
+    for each in asked:
+        if part and len(wanted | set(keys[each.place])) > FETCH:
+            yield part
+            part, wanted = [], set()
+        part.append(each)
+        wanted.update(keys[each.place])
+    if part:
+        yield part

@@ -1,0 +1,303 @@
+"""
+Documents into an index, with their fingerprints and groups, and a report on each: the pipeline.
+
+While one batch is written, the near-duplicates of the next are looked up and the one after it is read and
+fingerprinted. Reading is in ``source``, looking up in ``existing``, deciding in ``index.grouping.decide``, what follows
+a refused or a replacing write in ``settle`` and ``relink``, the report in ``written``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.arguments import check_name
+from es_simhash.groups.contents_flow import TextFields
+from es_simhash.groups.rule import Grouping
+from es_simhash.groups.settings_flow import check_known, settle_grouping
+from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
+from es_simhash.ingest.decide import Decider, OnDuplicate
+from es_simhash.ingest.existing_flow import Existing, ExistingLookup
+from es_simhash.ingest.item import Item
+from es_simhash.ingest.read_content import ContentReader, make_reader
+from es_simhash.ingest.relink_flow import relink
+from es_simhash.ingest.settle_flow import Settlement, decide_items
+from es_simhash.ingest.source_flow import Batch, IngestOptions, IngestSizes, Source
+from es_simhash.ingest.target_flow import WriteTarget, check_indices, find_write_target
+from es_simhash.ingest.with_fingerprints import check_iterable
+from es_simhash.ingest.written import report
+from es_simhash.mapping.confirmation_flow import check_unchanged
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.resolve_flow import agree
+from es_simhash.transport.feed import Feed
+from es_simhash.transport.names import check_index
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together
+from es_simhash.transport.refresh_flow import now
+from es_simhash.transport.retry_flow import check_shards
+from es_simhash.writes.bulk_flow import Bulk
+from es_simhash.writes.targets_flow import read_source_modes
+
+_SIZES = IngestSizes()
+
+
+@reads_primaries
+def ingest(
+    context: Context,
+    index: str,
+    documents: Iterable[Any] | Feed[Any],
+    options: IngestOptions,
+    *,
+    sizes: IngestSizes = _SIZES,
+) -> Flow[None]:
+    """
+    Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
+
+    Cost: for every 500 documents a bulk request, and if they are grouped, a multi-search at the same time as
+    the bulk before it, a refresh at the start, and one after every 20,000. With contained another multi-search for
+    every 500, on its own, and searches of the texts that share passages with them.
+    """
+    check_index(check_name("index", index))
+    if not isinstance(documents, Feed):
+        check_iterable("documents", documents)
+    target = yield from find_write_target(context, index)
+    source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
+    try:
+        grouper: _Grouper | None = None
+        if options.on_duplicate is None:
+            yield from check_shards(index)
+        else:
+            grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, sizes)
+            yield from grouper.lookup.prepare()
+        context.learn(index, agree(target.resolved, context), target.resolved)
+        pipeline = _Pipeline(context, index, source, grouper, target.resolved)
+        yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
+    finally:
+        source.close()
+
+
+def _make_grouper(
+    context: Context,
+    index: str,
+    target: WriteTarget,
+    source: Source,
+    policy: OnDuplicate,
+    options: IngestOptions,
+    sizes: IngestSizes,
+) -> Flow[_Grouper]:
+    """Return what groups the documents of *source*, which then reads what they are compared by."""
+    mappings = yield from read_source_modes(index, target.resolved.mappings)
+    refuse_hidden_groups(mappings, prefix=context.prefix)
+    if policy not in ("tag", "skip"):
+        refuse_partial_sources(mappings)  # what is replaced is updated
+    if options.contained is not None:
+        yield from check_containers(context, index, target, is_tagging=policy == "tag")
+    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
+    grouping = yield from settle_grouping(context, target.resolved, request)
+    source.reader = make_reader(grouping, mappings.values(), source.text_fields)
+    own_fields = {name: own.text_fields for name, own in target.resolved.each.items()}
+    text_fields = TextFields(own_fields, source.text_fields)
+    contained = None
+    if options.contained is not None:
+        contained = ContainedLookup(
+            context,
+            index,
+            bound=options.contained,
+            grouping=grouping,
+            text_fields=text_fields,
+            is_skipping=policy == "skip",
+        )
+    lookup = ExistingLookup(
+        context,
+        index,
+        settings=target.settings,
+        grouping=grouping,
+        text_fields=text_fields,
+        with_source=callable(policy),
+        request=options.lookup,
+    )
+    return _Grouper(
+        index,
+        grouping,
+        lookup,
+        Decider(grouping, policy),
+        prefix=context.prefix,
+        sizes=sizes,
+        is_updatable=not any(map(find_source_faults, mappings.values())),
+        reader=source.reader,
+        contained=contained,
+    )
+
+
+def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None) -> Flow[None]:
+    """Refuse to go on writing to an index that now has another scheme or another grouping."""
+    yield from check_unchanged(context, index, settings)
+    if grouper is not None:
+        check_known(context, index, grouper.grouping)
+
+
+class _Grouper:
+    """What is done with a batch before and after it is written, where documents are grouped."""
+
+    def __init__(
+        self,
+        index: str,
+        grouping: Grouping,
+        lookup: ExistingLookup,
+        decider: Decider,
+        *,
+        prefix: str,
+        sizes: IngestSizes,
+        is_updatable: bool,
+        reader: ContentReader | None,
+        contained: ContainedLookup | None,
+    ) -> None:
+        self.lookup = lookup
+        self._contained = contained
+        self._prefix = prefix
+        self._index = index
+        self.grouping = grouping
+        self._decider = decider
+        self._sizes = sizes
+        self._is_updatable = is_updatable
+        self._reader = reader
+
+    def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
+        """Return *items* as they are to be sent."""
+        if self._contained is not None:
+            items = yield from self._contained.apply(items)
+        at = yield Compute(now)
+        decided: list[Item] = yield Compute(self._decide, (items, existing, at))
+        # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
+        in_flight, sizes = self._decider.in_flight, self._sizes
+        if in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
+            yield from self.lookup.prepare()
+            in_flight.forget_settled()
+        return decided
+
+    def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> list[Item]:
+        return decide_items(self._decider, items, existing, prefix=self._prefix, at=at)
+
+    def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
+        """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
+        settlement = Settlement(
+            items,
+            decider=self._decider,
+            lookup=self.lookup,
+            prefix=self._prefix,
+            contained=self._contained,
+            is_updatable=self._is_updatable,
+        )
+        settled = settlement.items
+        try:
+            yield from settlement.run()
+            settled = yield from relink(self._index, settled, self.grouping, prefix=self._prefix, reader=self._reader)
+        except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
+            return settled, error
+        for item in settled:
+            self._decider.in_flight.settle(item.position)
+        self.lookup.note_written(settled)
+        return settled, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What came back from the requests that went out together with a bulk; exceptions are values."""
+
+    bulk: Any = None
+    ahead: Any = None
+    lookups: Sequence[Any] = ()
+
+
+class _Pipeline:
+    """Carries batches through: decides, writes during the lookups of the next batch, and reports."""
+
+    def __init__(
+        self, context: Context, index: str, source: Source, grouper: _Grouper | None, resolved: Resolved
+    ) -> None:
+        self._context = context
+        self._index = index
+        self._source = source
+        self._grouper = grouper
+        self._resolved = resolved
+
+    def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
+        """Carry all batches through; *check*, before each is written, that the index still has its settings."""
+        done = 0
+        grouper = self._grouper
+        lookup = grouper.lookup if grouper else None
+        batch: Batch = yield Compute(self._source.take)
+        existing = (yield from lookup.look_up_first(batch.items)) if lookup else Existing()
+        following: Batch | None = None if batch.is_last else (yield Compute(self._source.take, (batch.due,)))
+        while True:
+            items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
+            asked = (yield from lookup.ask(following.items)) if lookup and following else None
+            is_reading = following is not None and not following.is_last
+            sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
+            bulk = Bulk(sending, prefix=self._context.prefix, repeats_scripts=False)
+            yield from check()
+            due = batch.due if following is None or batch.due is not None else following.due
+            reading = Compute(self._source.take, (due,)) if is_reading else None
+            answers = yield from self._send(bulk, asked.calls if asked else (), reading)
+            items, failure = yield from self._finish(items, bulk, answers.bulk)
+            for item in items:
+                yield Emit(report(item, prefix=self._context.prefix))
+            done += len(items)
+            yield Tell(Progress(done, None, "writing documents"))
+            # Nothing is raised before every document that was written is reported.
+            for each in (failure, batch.failure, answers.ahead):
+                if isinstance(each, BaseException):
+                    raise each
+            written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
+            self._resolved = yield from check_indices(
+                self._context, self._index, self._resolved, {name for name in written if name}
+            )
+            if following is None:
+                return
+            if lookup and asked:
+                existing = yield from lookup.take(asked, answers.lookups)
+            batch, following = following, answers.ahead
+
+    def _send(self, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> Flow[_Answers]:
+        """Write a batch, look up the one after it, and read the one after that, all at once."""
+        requests: dict[str, Call | Compute] = {}
+        if bulk.outcomes:
+            requests["bulk"] = bulk.call()
+        if reading is not None:
+            requests["ahead"] = reading
+        both = [*requests.values(), *lookups]
+        answers = (yield Together(both, concurrency=len(both))) if both else []
+        named = dict(zip(requests, answers, strict=False))
+        return _Answers(**named, lookups=answers[len(requests) :])
+
+    def _finish(self, items: Sequence[Item], bulk: Bulk, answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
+        """Return *items* with their outcomes, as far as they are known, and what went wrong."""
+        failure = None
+        if bulk.outcomes:
+            try:
+                yield from bulk.finish(answer)
+            except Exception as error:
+                if not any(bulk.outcomes):
+                    raise
+                failure = error
+        outcomes = iter(bulk.outcomes)
+        written = [item.with_outcome(next(outcomes)) if _is_sent(item) else item for item in items]
+        if failure is not None:
+            return _known(written), failure
+        return (yield from self._grouper.settle(written)) if self._grouper else (written, None)
+
+
+def _known(items: Sequence[Item]) -> list[Item]:
+    """Return the items of a batch that can be reported although some outcomes are not known."""
+    unknown = {item.position for item in items if _is_sent(item) or item.is_refused}
+    known = [item for item in items if not _is_sent(item)]
+    # Of a skipped document nobody knows whether the one it was skipped for is there.
+    known = [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
+    return [item for item in known if item.withheld is None]
+
+
+def _is_sent(item: Item) -> bool:
+    return item.operation is not None and item.outcome is None and not item.is_skipped

@@ -1,0 +1,366 @@
+"""
+``with_fingerprints``: bulk actions in, the same actions with fingerprint fields out, from any iterable or async one.
+
+Actions are collected into batches, whose fingerprints a thread or processes compute (``hashing.pool``). What becomes of
+one action stands in ``index.actions``. Nothing is sent from here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, get_args, overload
+
+from es_simhash.arguments import check_choice, check_count, check_function, check_items
+from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
+from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
+from es_simhash.ingest.actions import (
+    ActionRules,
+    IdFrom,
+    OnPartial,
+    Prepared,
+    Problem,
+    for_helpers,
+    prepare_action,
+    with_id,
+)
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
+from es_simhash.mapping.meta import check_text_fields
+
+logger = logging.getLogger("es_simhash")
+
+# A batch is what the hashing works on at once: enough for arrays to pay, few enough to keep in memory.
+BATCH_DOCUMENTS = 500
+BATCH_CHARACTERS = 1_000_000
+
+PAUSE: Final = object()
+"""
+A mark among actions: nothing follows for now. The actions before it are finished, and the mark is handed on.
+"""
+
+
+@overload
+def with_fingerprints(
+    actions: AsyncIterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme = ...,
+    prefix: str = ...,
+    value: bool = ...,
+    passages: bool = ...,
+    on_partial: OnPartial = ...,
+    on_problem: Callable[[Problem], object] | None = ...,
+    workers: int | None = ...,
+    ahead: bool = ...,
+    batch: int = ...,
+    id_from: IdFrom = ...,
+) -> AsyncIterator[Any]: ...
+@overload
+def with_fingerprints(
+    actions: Iterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme = ...,
+    prefix: str = ...,
+    value: bool = ...,
+    passages: bool = ...,
+    on_partial: OnPartial = ...,
+    on_problem: Callable[[Problem], object] | None = ...,
+    workers: int | None = ...,
+    ahead: bool = ...,
+    batch: int = ...,
+    id_from: IdFrom = ...,
+) -> Iterator[Any]: ...
+def with_fingerprints(
+    actions: Iterable[Any] | AsyncIterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    prefix: str = DEFAULT_PREFIX,
+    value: bool = True,
+    passages: bool = False,
+    on_partial: OnPartial = "clear",
+    on_problem: Callable[[Problem], object] | None = None,
+    workers: int | None = None,
+    ahead: bool = True,
+    batch: int = BATCH_DOCUMENTS,
+    id_from: IdFrom = None,
+) -> Iterator[Any] | AsyncIterator[Any]:
+    """
+    Return an iterator over *actions* in which each document carries the fingerprint of its text.
+
+    Put it around what already goes into a bulk helper: ``helpers.bulk(client, with_fingerprints(actions,
+    text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
+    an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
+    that clears the text clears the fields, one that does not touch it leaves them alone. The server merges objects,
+    so such an update has a null for each field of ours that another text may have left. Reads up to *batch* actions
+    or a million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
+
+    Args:
+        actions:
+            Bulk actions, from an iterable or an async iterable; they are never changed. What is given as JSON text goes
+            on as that text, under ``_source``, with the fields put in; no number in it is rewritten.
+        text_field:
+            Field, or fields in order, that the text comes from; a path such as ``article.body`` is fine.
+        scheme:
+            Name of a scheme, or a scheme. In an index that exists it must be the index's own:
+            ``client.with_fingerprints`` takes it from there.
+        prefix:
+            Name of the object that holds the fields.
+        value:
+            Whether to add the signed 64-bit copy that script filters read.
+        passages:
+            Whether to add the terms of passages, for an index that has them; ``client.with_fingerprints`` knows.
+        on_partial:
+            What becomes of the fingerprint in an update that brings only some of several text fields, or a script:
+            ``"clear"`` takes it out, so that it cannot be wrong; ``"pass"`` leaves it, maybe stale. Both are reported.
+        on_problem:
+            Called with a :class:`Problem` for each document that goes on without the fingerprint it should have;
+            by default a warning is logged.
+        workers:
+            Number of processes that compute fingerprints; ``None``: this one does. They are started once there were
+            4 million characters. A script that uses them begins its work below ``if __name__ == "__main__":``,
+            because each of them imports the script. In a daemonic process, which may not start others, there are none.
+        ahead:
+            Whether a thread computes the fingerprints of the next batch while the bulk helper waits for its server.
+            ``False`` reads no further than the helper needs: for a source that may pause for long.
+        batch:
+            Number of actions whose fingerprints are computed together.
+        id_from:
+            ``"random"`` gives an ``_id`` to each document that has none, so that a request which the client sends again
+            cannot write it twice; see :meth:`SimHashClient.with_fingerprints`. ``None`` leaves that to the server.
+
+    Returns:
+        An iterator (an async iterator for an async iterable) of as many actions, in the same order.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If the scheme, a field name, the prefix, on_partial, workers or id_from cannot be used.
+            Never for a document.
+        WorkerError: While iterating, if a process ended before its work was done.
+
+    Examples:
+        >>> from es_simhash import fingerprint, to_hex
+        >>> [action] = with_fingerprints([{"_id": "1", "body": "the quick brown fox"}], text_field="body")
+        >>> action["_id"], action["simhash"]["fingerprint"] == to_hex(fingerprint("the quick brown fox"))
+        ('1', True)
+    """
+    check_choice("id_from", id_from, ("random", None))
+    return fingerprint_actions(
+        actions,
+        text_field=text_field,
+        scheme=scheme,
+        prefix=prefix,
+        value=value,
+        passages=passages,
+        on_partial=on_partial,
+        on_problem=on_problem,
+        workers=workers,
+        ahead=ahead,
+        batch=batch,
+        hand_on=for_helpers if id_from is None else lambda action: with_id(for_helpers(action)),
+    )
+
+
+def fingerprint_actions(
+    actions: Iterable[Any] | AsyncIterable[Any],
+    *,
+    text_field: str | Sequence[str],
+    scheme: str | Scheme,
+    prefix: str,
+    value: bool,
+    passages: bool,
+    on_partial: OnPartial,
+    on_problem: Callable[[Problem], object] | None,
+    workers: int | None,
+    ahead: bool,
+    batch: int,
+    hand_on: Callable[[Any], Any] | None = None,
+) -> Iterator[Any] | AsyncIterator[Any]:
+    """Do the work of :func:`with_fingerprints`; *hand_on* makes of each finished action what is yielded."""
+    check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=None)
+    check_count("batch", batch)
+    chosen = get_scheme(scheme)
+    fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
+    rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
+    pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
+    batcher = _Batcher(rules, pool, value=bool(value), on_problem=on_problem, hand_on=hand_on, most=batch)
+    return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A batch whose fingerprints are being computed: actions with their positions."""
+
+    batch: Sequence[tuple[int, Prepared]]
+    pending: Pending
+
+
+class _Batcher:
+    """Collects actions into batches, has their fingerprints computed, and gives the finished actions in order."""
+
+    def __init__(
+        self,
+        rules: ActionRules,
+        pool: FingerprintPool,
+        *,
+        value: bool,
+        on_problem: Callable[[Problem], object] | None,
+        hand_on: Callable[[Any], Any] | None,
+        most: int,
+    ) -> None:
+        self._rules = rules
+        self._pool = pool
+        self._value = value
+        self._on_problem = on_problem
+        self._hand_on = hand_on
+        self._most = most
+        self._position = 0
+        self._batch: list[tuple[int, Prepared]] = []
+        self._characters = 0
+        self._begun: deque[_Begun] = deque()
+
+    def iterate(self, actions: Iterable[Any]) -> Iterator[Any]:
+        """Yield each of *actions*, finished."""
+        with self._pool:
+            try:
+                for action in actions:
+                    if action is PAUSE:
+                        self._begin()
+                        yield from self._finished()
+                        yield PAUSE
+                    elif self._add(action):
+                        self._begin()
+                        yield from self._finished(keep=self._pool.ahead)
+            except WorkerError:
+                raise
+            except Exception:
+                # The source broke: what it gave before must still reach the index.
+                self._begin()
+                yield from self._finished()
+                raise
+            self._begin()
+            yield from self._finished()
+
+    async def iterate_async(self, actions: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """Yield each of *actions*, finished; what takes long is done in a thread."""
+        import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
+
+        try:
+            try:
+                async for action in actions:
+                    if self._add(action):
+                        await asyncio.to_thread(self._begin)
+                        async for each in self._finished_async(keep=self._pool.ahead):
+                            yield each
+            except WorkerError:
+                raise
+            except Exception:
+                await asyncio.to_thread(self._begin)
+                async for each in self._finished_async():
+                    yield each
+                raise
+            await asyncio.to_thread(self._begin)
+            async for each in self._finished_async():
+                yield each
+        finally:
+            await asyncio.to_thread(self._pool.close)
+
+    def _finished(self, *, keep: int = 0) -> Iterator[Any]:
+        while len(self._begun) > keep:
+            yield from self._finish(self._begun.popleft())
+
+    async def _finished_async(self, *, keep: int = 0) -> AsyncIterator[Any]:
+        import asyncio  # noqa: PLC0415 -- see iterate_async
+
+        while len(self._begun) > keep:
+            for each in await asyncio.to_thread(self._finish, self._begun.popleft()):
+                yield each
+
+    def _add(self, action: Any) -> bool:
+        """Add an action to the batch; return whether the batch is full."""
+        prepared = prepare_action(action, self._rules)
+        for reason in prepared.problems:
+            self._report(self._position, prepared.action, reason)
+        self._batch.append((self._position, prepared))
+        self._position += 1
+        self._characters += sum(map(len, prepared.texts))
+        return len(self._batch) >= self._most or self._characters >= BATCH_CHARACTERS
+
+    def _begin(self) -> None:
+        """Have the fingerprints of the batch computed together, and begin another."""
+        batch, self._batch, self._characters = self._batch, [], 0
+        self._begun.append(_Begun(batch, self._pool.submit([text for _, each in batch for text in each.texts])))
+
+    def _finish(self, begun: _Begun) -> list[Any]:
+        """Return the actions of a batch with its fingerprints."""
+        try:
+            found = begun.pending.hashes()
+        except (WorkerError, SchemeError, MissingDependencyError):
+            # No text can be fingerprinted, whichever it is.
+            raise
+        except Exception:  # noqa: BLE001 -- one text must not take the others with it
+            found = [self._compute_one(position, each, text) for position, each in begun.batch for text in each.texts]
+        fields = iter(
+            [
+                fingerprint_fields(
+                    each.fingerprint, prefix=self._rules.prefix, value=self._value, passages=each.passages
+                )
+                for each in found
+            ]
+        )
+        finished = [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
+        return finished if self._hand_on is None else list(map(self._hand_on, finished))
+
+    def _compute_one(self, position: int, prepared: Prepared, text: str) -> TextHashes:
+        try:
+            return self._pool.compute_hashes([text])[0]
+        except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
+            reason = f"its text cannot be fingerprinted ({type(error).__name__}: {error})"
+            self._report(position, prepared.action, reason)
+            return TextHashes(None)
+
+    def _report(self, position: int, action: Any, reason: str) -> None:
+        named = action if isinstance(action, Mapping) else {}
+        problem = Problem(position, named.get("_id"), named.get("_index"), reason)
+        if self._on_problem is None:
+            logger.warning("document %r passed on without fingerprint: %s", problem.id, reason)
+        else:
+            self._on_problem(problem)
+
+
+def check_options(
+    actions: Any,
+    *,
+    on_partial: OnPartial,
+    on_problem: Callable[[Problem], object] | None,
+    workers: int | None,
+    id_from: IdFrom,
+) -> None:
+    """
+    Check the arguments of :func:`with_fingerprints` that do not depend on an index.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+    check_iterable("actions", actions)
+    check_choice("on_partial", on_partial, get_args(OnPartial))
+    check_choice("id_from", id_from, ("random", None))
+    if on_problem is not None:
+        check_function("on_problem", on_problem)
+    check_workers(workers)
+
+
+def check_iterable(name: str, actions: Any) -> None:
+    """
+    Check that *actions*, the argument *name*, are many documents.
+
+    Raises:
+        TypeError: If they are one document, a text or no iterable.
+    """
+    if not isinstance(actions, AsyncIterable):
+        check_items(name, actions, of="documents")

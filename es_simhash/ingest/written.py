@@ -1,0 +1,154 @@
+"""
+The report on one ingested document. No request is made here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.hashing import hamming_distance
+from es_simhash.ingest.decide import Decision
+from es_simhash.ingest.item import Container, Item, has_fingerprint
+from es_simhash.writes.operations import Outcome
+
+RefusedKind: TypeAlias = Literal["exists", "refused"]
+
+CONFLICT = 409
+UPDATED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    The outcome for one document.
+
+    Attributes:
+        position:
+            Its place among the documents given, from 0.
+        id:
+            Its ``_id``, as the server answered it: assigned where the document had none.
+        index:
+            Name of the index that holds it.
+        action:
+            ``"written"``, ``"tagged"`` (written as a duplicate), ``"replaced"`` (written as the canonical, in place
+            of another), ``"skipped"`` (not written), ``"unchanged"`` (not created, because a document with its id and
+            content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
+            server, or because it is no document).
+        reason:
+            Why it was refused, or what is wrong with a document that was written; else ``None``.
+        canonical:
+            Id of the canonical of its group, its own where it is one; after ``"replaced"`` the former canonical.
+            ``None`` where documents are not grouped, or it has no fingerprint.
+        distance:
+            Distance to that document, in bits.
+        fingerprinted:
+            Whether it was sent with a fingerprint: a document without text, or without features, is not.
+        kind:
+            Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id) or
+            ``"refused"`` (for any other reason). ``None`` where it was not refused.
+        similarity:
+            How similar its text is to that of the canonical (shingle Jaccard, 0 to 1); ``None`` where the two texts
+            were not compared, as under the rule ``connected`` where it is near another member of the group.
+        updated:
+            Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
+            has no document more.
+        contained_in:
+            With *contained*, the document of the index to which it adds nothing: its ``id``, its ``index``, and the
+            ``share`` of this document's shingles that it has. ``None`` where none was found.
+    """
+
+    position: int
+    id: str | None
+    index: str | None
+    action: str
+    reason: str | None = None
+    canonical: str | None = None
+    distance: int | None = None
+    fingerprinted: bool = False
+    kind: RefusedKind | None = None
+    similarity: float | None = None
+    contained_in: Container | None = None
+    updated: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
+        plain: dict[str, Any] = {
+            "position": self.position,
+            "id": self.id,
+            "index": self.index,
+            "action": self.action,
+            "reason": self.reason,
+            "fingerprinted": self.fingerprinted,
+        }
+        plain |= {} if self.kind is None else {"kind": self.kind}
+        plain |= {"updated": True} if self.updated else {}
+        if self.canonical is not None:
+            plain |= {"canonical": self.canonical, "distance": self.distance}
+        plain |= {} if self.similarity is None else {"similarity": self.similarity}
+        return plain if self.contained_in is None else plain | {"contained_in": self.contained_in.to_dict()}
+
+
+def report(item: Item, *, prefix: str) -> Written:
+    """
+    Return the report on *item*, after it was written or skipped.
+    """
+    place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
+    if outcome is None and draft is not None and (container := item.container) is not None and item.operation is None:
+        return Written(place, draft.id, container.index, "skipped", item.problem, contained_in=container)
+    if outcome is None:
+        if draft is None or decision is None or decision.leader is None:
+            return Written(place, None, None, "refused", item.problem, kind="refused")
+        skipped_for = decision.leader
+        return Written(
+            place,
+            draft.id,
+            skipped_for.index,
+            "skipped",
+            item.problem,
+            decision.group,
+            decision.distance,
+            similarity=_similarity(decision),
+        )
+    is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
+    if not outcome.is_done:
+        action, kind = _refusal(item, outcome)
+        reason = None if action == "unchanged" else str(outcome.error)
+        return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
+    action, canonical, distance, similarity = "written", None, None, None
+    if draft is not None and decision is not None and draft.fingerprint is not None:
+        canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
+        if decision.verdict == "tag":
+            action = "tagged"
+        elif decision.verdict == "replace" and decision.leader is not None:
+            action, canonical = "replaced", decision.leader.id
+            distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
+    return Written(
+        place,
+        outcome.id,
+        outcome.index,
+        action,
+        item.problem,
+        canonical,
+        distance,
+        is_fingerprinted,
+        similarity=similarity,
+        contained_in=item.container,
+        updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
+    )
+
+
+def _similarity(decision: Decision) -> float | None:
+    """Return how similar the texts of the document and of the one reported as its canonical are, where it is known."""
+    is_canonical = decision.leader is not None and decision.leader.id == decision.group
+    return decision.similarity if is_canonical or decision.verdict == "replace" else None
+
+
+def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:
+    """Return the action and the kind of a document that was not written."""
+    if outcome.is_dropped:
+        return "dropped", None
+    if outcome.is_same:
+        return "unchanged", None
+    is_taken = outcome.status == CONFLICT and item.operation is not None and item.operation.kind == "create"
+    return "refused", "exists" if is_taken else "refused"

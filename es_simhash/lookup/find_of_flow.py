@@ -1,0 +1,236 @@
+"""
+Lookups by document: the near-duplicates of a document that an index holds, and the fingerprint that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from es_simhash.arguments import check_name
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.hashing import BLOCKS, from_hex
+from es_simhash.lookup.find_flow import before_verification, read_subject, verify_found
+from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
+from es_simhash.lookup.options import Options, check_complete, effective_distance
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, make_plan
+from es_simhash.lookup.query import build_query_of
+from es_simhash.lookup.question import Question
+from es_simhash.lookup.search_flow import search
+from es_simhash.lookup.verify_flow import fetch_text, meant_hits
+from es_simhash.mapping.confirmation_flow import send_confirmed, with_settings
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
+from es_simhash.transport.keys import document_key
+from es_simhash.transport.names import Index, check_index
+from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.view import Hits
+
+PAGE_BY_ID = 500
+# One id may stand in several indices, and in several shards of one.
+COPIES = 100
+
+
+def check_id(id: str) -> None:
+    """
+    Check the ``_id`` of a document.
+
+    Raises:
+        TypeError: If it is no string.
+        InvalidInputError: If it is empty, or cannot be sent.
+    """
+    check_name("id", id, wanted="the id of a document")
+
+
+def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
+    """
+    Return the near-duplicates of the document *id* of *index*, without itself.
+
+    Where several documents have that id, the one with the caller's routing value is meant, else all of them. That
+    value restricts nothing: near-duplicates are found in all shards.
+
+    Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
+    fingerprint, then as :func:`find`.
+
+    Raises:
+        InvalidInputError: If there is no such document, it has no fingerprint, or several documents of that id have
+            different fingerprints.
+    """
+    check_index(index)
+    check_id(id)
+    routing, options = options.routing, replace(options, routing=None)
+    try:
+        yield from read_index_settings(context, index)
+    except IncompleteSearchError as error:
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
+
+    def look_up(settings: IndexSettings) -> Flow[NearDups]:
+        found = yield from _find_unverified(context, index, id, routing, settings, before_verification(options))
+        if options.verification is None or not found:
+            return found
+        text = yield from fetch_text(index, id, settings=settings, verification=options.verification, routing=routing)
+        return (yield from verify_found(index, [found], [text], settings, options))[0]
+
+    return (yield from with_settings(context, index, look_up))
+
+
+def _find_unverified(
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+) -> Flow[NearDups]:
+    found = yield from _find_at_once(context, index, id, routing, settings, options)
+    if found is not None:
+        return found
+    itself, gaps = yield from _read_stored(context, index, id, routing)
+    if not itself:
+        check_whole(gaps)
+    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+    # The document itself is looked up as well, and left out of the answer.
+    size = None if options.size is None else options.size + len(itself)
+    wider = replace(options, size=size, on_incomplete="return")
+    subject = yield from read_subject(context, index, settings, wider)
+    found = yield from search(Question(subject, fingerprint))
+    own = set(map(document_key, itself))
+    others = (each for each in found if each.key not in own)
+    # A copy of the document that was not read may have another fingerprint.
+    reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+    items = tuple(islice(others, options.size))
+    answer = replace(found, items=items, complete=found.complete and not gaps, reasons=reasons)
+    return check_complete(answer, options.on_incomplete)
+
+
+def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
+    """
+    Return the fingerprint that the document *id* of *index* holds; errors as :func:`find_of`.
+
+    Raises:
+        IncompleteSearchError: If not all shards answered: a copy of the document there may have another fingerprint.
+    """
+    check_id(id)
+    if routing is not None:
+        check_name("routing", routing)
+    hits, gaps = yield from _read_stored(context, check_index(index), id, routing)
+    check_whole(gaps)
+    return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
+
+
+def _read_stored(context: Context, index: Index, id: str, routing: str | None) -> Flow[tuple[Hits, list[Gap]]]:
+    """Return the documents of that id, with their fingerprints, and why some may be missing."""
+    name = Fields(context.prefix).fingerprint
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
+    try:
+        answer = yield Call("search", {"index": index, "body": body})
+    except Exception as error:
+        if not is_window_refused(error):
+            raise
+    else:
+        gaps = find_gaps(answer)
+        if not is_window_refused(gaps):
+            return meant_hits(answer["hits"]["hits"], routing), gaps
+    hits: list[Mapping[str, Any]] = []
+
+    gaps = yield from read_each(index, body, hits.extend, page=COPIES)
+    return meant_hits(hits, routing), gaps
+
+
+def _find_at_once(
+    context: Context,
+    index: Index,
+    id: str,
+    routing: str | None,
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[NearDups | None]:
+    """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
+    max_distance = effective_distance(settings, options)
+    hits = yield from _search_by_id(context, index, id, routing, settings, options)
+    if hits is None:
+        return None
+    copies = [hit for hit in hits if hit["_id"] == id]
+    itself = meant_hits(copies, routing)
+    # The filter does not apply to copies that are not meant: the search found them by their id.
+    if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
+        return None
+    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+    others = [hit for hit in hits if hit["_id"] != id]
+    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
+    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
+    return NearDups(
+        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+    )
+
+
+def _search_by_id(
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+) -> Flow[Hits | None]:
+    """
+    Return the document *id* and the candidates for it, by one search that names the document.
+
+    ``None`` if one search cannot answer: the distance is too large, the server refuses, shards do not answer, there
+    are more hits than a page holds, or a hit has no fingerprint.
+    """
+    max_distance = effective_distance(settings, options)
+    is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
+    if max_distance > LOOKUP_BY_ID_DISTANCE or not is_plain or options.plan is not None:
+        return None
+    body = build_query_of(
+        id,
+        index=str(index),
+        max_distance=max_distance,
+        filter=options.filter,
+        exclude_ids=options.exclude_ids,
+        prefix=context.prefix,
+        size=PAGE_BY_ID,
+        source=options.source,
+        routing=routing,
+    )
+    try:
+        call = Call("search", {"index": index, "body": body})
+        answer = yield from send_confirmed(context, index, call, settings=settings)
+    except Exception as error:
+        # An alias of several indices or a data stream cannot be asked for a document by id.
+        if status_of(error) not in (400, 404, 500):
+            raise
+        return None
+    hits: Hits = answer["hits"]["hits"]
+    name = Fields(context.prefix).fingerprint
+    if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(held_fingerprints(hit, name) for hit in hits):
+        return None
+    return hits
+
+
+def _has_all_terms(hit: Mapping[str, Any]) -> bool:
+    """
+    Return whether the block terms that the server looked up are those of the fingerprint in *hit*.
+
+    The server takes the terms from the stored document: its latest version, found by routing, read from ``_source``.
+    A search may see an older version, the routing may be missing, and ``_source`` may lack the fields.
+    """
+    return len(set(hit.get("matched_queries", ()))) == BLOCKS
+
+
+def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
+    """Return the one fingerprint that the documents *hits* of this id have."""
+    if not hits:
+        raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
+    values = {value for hit in hits for value in held_fingerprints(hit, name)}
+    if not values:
+        raise InvalidInputError(
+            f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
+        )
+    if len(values) > 1:
+        where = ", ".join(sorted(map(_place_of, hits)))
+        raise InvalidInputError(
+            f"document {shorten(id)} differs between {where}: name one index, or the document's routing"
+        )
+    return from_hex(values.pop())
+
+
+def _place_of(hit: Mapping[str, Any]) -> str:
+    routing = hit.get("_routing")
+    return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"

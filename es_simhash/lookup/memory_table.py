@@ -1,0 +1,338 @@
+"""
+Into which parts fingerprints are cut so that near ones are found by looking parts up: the choice, by cost.
+
+Plain integers: no arrays of fingerprints. Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: two
+fingerprints that differed in more than r_i bits of every part would differ in more than ``max_distance`` bits. So those
+within the distance differ in at most r_i bits of some part i, and a lookup of all words within r_i of that part finds
+them (general pigeonhole: Qin, Xiao, Wang and Wang, TKDE 2019). A part may leave bits out, which only adds candidates.
+
+A table of fingerprints: added to in any order, asked for those within a distance of others. Exact.
+
+Each level of the table has its fingerprints once for each part, sorted by that part. What was added last is in no level
+yet and is compared one by one; levels of nearly equal size are joined, so that there are few of them. Nothing is ever
+taken out. Which parts there are is decided in ``parts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from es_simhash.hashing.kernels import count_bits
+
+BITS = 64
+
+
+MOST_PARTS = 8
+
+
+# A table of first words has about so many entries for each fingerprint, and never fewer or more bits than these.
+FEWEST_BITS, MOST_BITS = 4, 24
+
+
+# Nanoseconds: to look one word up, to compare one candidate, to compare one fingerprint of a scan.
+WORD, CANDIDATE, SCANNED = 15.0, 15.0, 1.0
+
+
+# More words than these are not looked up for one fingerprint: it is compared with all.
+MOST_WORDS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """
+    Some bits of a fingerprint that stand side by side.
+
+    Attributes:
+        begin:
+            How many bits are above it.
+        width:
+            How many bits it has.
+        radius:
+            In how many of them a near fingerprint may differ.
+    """
+
+    begin: int
+    width: int
+    radius: int
+
+    @property
+    def words(self) -> int:
+        """How many words are within the radius of one."""
+        return sum(comb(self.width, flips) for flips in range(self.radius + 1))
+
+
+Parts = tuple[Part, ...]
+
+
+def choose_parts(count: int, max_distance: int, density: Callable[[Part], float] = lambda _: 1.0) -> Parts:
+    """
+    Return the parts that find all of *count* fingerprints within *max_distance* of one at the least estimated cost.
+
+    Empty if it is cheapest to compare each with all. The same arguments always give the same parts.
+
+    Args:
+        count:
+            How many fingerprints there are.
+        max_distance:
+            Largest distance in bits, inclusive.
+        density:
+            Returns how many times more fingerprints have the word of a part than if words were evenly spread.
+    """
+    best, chosen = SCANNED * count, Parts()
+    for parts in sorted(_choices(count.bit_length(), max_distance), key=lambda each: _cost(each, count)):
+        if _cost(parts, count) >= best:
+            break  # uneven words only add to the cost
+        cost = _cost(parts, count, density)
+        if cost < best:
+            best, chosen = cost, parts
+    return chosen
+
+
+def _cost(parts: Parts, count: int, density: Callable[[Part], float] = lambda _: 1.0) -> float:
+    """Return the nanoseconds that a lookup is expected to take."""
+    return sum((each.words * (WORD + CANDIDATE * count * density(each) / (1 << each.width)) for each in parts), 0.0)
+
+
+@cache
+def _choices(count_bits: int, max_distance: int) -> tuple[Parts, ...]:
+    widest = min(max(count_bits + 1, FEWEST_BITS), MOST_BITS)
+    found = (tuple(_cut(parts, max_distance, widest)) for parts in range(1, min(MOST_PARTS, max_distance + 1) + 1))
+    return tuple(parts for parts in found if sum(each.words for each in parts) <= MOST_WORDS)
+
+
+def _cut(parts: int, max_distance: int, widest: int) -> Iterator[Part]:
+    """Yield so many parts of nearly equal width, the widest ones with the larger radii."""
+    edges = [BITS * number // parts for number in range(parts + 1)]
+    spare = max_distance + 1 - parts
+    for number, (begin, end) in enumerate(pairwise(edges)):
+        yield Part(begin, min(end - begin, widest), spare // parts + (number < spare % parts))
+
+
+Fingerprints = NDArray[np.uint64]
+
+
+Places = NDArray[np.int64]
+
+
+# Row of the fingerprint asked for, and the fingerprint of the table that is near it; a pair may come several times.
+Found = tuple[Places, Fingerprints]
+
+
+# So many of the last added are compared one by one.
+TAIL = 1 << 11
+
+
+# A level takes in the one after it when that has more than this share of its size.
+SHARE = 1 / 16
+
+
+# Compared at once: a few arrays of this length stay in a core's second-level cache.
+BLOCK = 1 << 16
+
+
+SAMPLE = 1 << 14
+
+
+class FingerprintTable:
+    """
+    Distinct fingerprints, for lookups within one distance.
+
+    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 8 more for the
+    table of first words of each; while levels are joined, about twice as much.
+
+    Args:
+        max_distance:
+            Largest distance of the lookups in bits, inclusive, 0 to 64.
+    """
+
+    def __init__(self, max_distance: int) -> None:
+        self._max_distance = max_distance
+        self._levels: list[_Level] = []
+        self._tail = np.empty(0, np.uint64)
+
+    def __len__(self) -> int:
+        return sum(len(each) for each in self._levels) + len(self._tail)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the fingerprints and their tables occupy."""
+        return sum(each.nbytes for each in self._levels) + self._tail.nbytes
+
+    def add(self, fingerprints: Fingerprints) -> Fingerprints:
+        """Add *fingerprints* and return those that the table did not have, sorted, each once."""
+        new = _unique(fingerprints)
+        for known in (self._tail, *(each.ordered for each in self._levels)):
+            new = new[~_is_in(new, known)]
+        if len(new):
+            self._tail = np.sort(np.concatenate((self._tail, new)))
+            if len(self._tail) > TAIL:
+                self._push()
+        return new
+
+    def _push(self) -> None:
+        """Make a level of the last added, joined with the levels that are not much larger."""
+        merged, self._tail = self._tail, self._tail[:0]
+        while self._levels and len(self._levels[-1]) * SHARE < len(merged):
+            merged = np.concatenate((self._levels.pop().ordered, merged))
+        merged.sort(kind="stable")  # runs that are sorted are only merged
+        self._levels.append(_Level(merged, self._max_distance))
+
+    def near(self, wanted: Fingerprints) -> list[Fingerprints]:
+        """Return for each of *wanted* the fingerprints of the table within the distance, sorted, each once."""
+        found = list(_near_pairs(wanted, self._tail, self._max_distance))
+        for level in self._levels:
+            found += level.near(wanted)
+        return _by_row(found, len(wanted))
+
+    def near_among(self, wanted: Fingerprints, others: Fingerprints) -> list[Fingerprints]:
+        """Return for each of *wanted* those of the *others* within the distance, sorted, each once."""
+        return _by_row(list(_near_pairs(wanted, others, self._max_distance)), len(wanted))
+
+
+def _unique(values: Fingerprints) -> Fingerprints:
+    """Return *values* sorted, each once; for random ones ten times as fast as :func:`numpy.unique`."""
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
+def _is_in(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(len(values), np.bool_)
+    is_in: NDArray[np.bool_] = ordered.take(np.searchsorted(ordered, values), mode="clip") == values
+    return is_in
+
+
+def _by_row(found: list[Found], rows: int) -> list[Fingerprints]:
+    """
+    Return the fingerprints *found* for each of so many *rows*, sorted, each once.
+    """
+    if not found:
+        return [np.empty(0, np.uint64)] * rows
+    row, value = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.lexsort((value, row))
+    row, value = row[order], value[order]
+    is_first = np.ones(len(row), np.bool_)
+    is_first[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+    row, value = row[is_first], value[is_first]
+    return np.split(value, np.searchsorted(row, np.arange(1, rows)))
+
+
+def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -> Iterator[Found]:
+    """
+    Yield every pair of *wanted* and *values* within *max_distance*, comparing each with each.
+    """
+    columns = min(len(values), BLOCK)
+    rows = BLOCK // columns if columns else 0
+    for top in range(0, len(wanted), rows or 1) if columns else ():
+        for begin in range(0, len(values), columns):
+            part = values[begin : begin + columns]
+            near = np.flatnonzero(count_bits(wanted[top : top + rows, np.newaxis] ^ part) <= max_distance)
+            if len(near):
+                row, column = np.divmod(near, len(part))
+                yield row + top, part[column]
+
+
+class _Level:
+    """
+    Fingerprints that are not added to any more, sorted by each of their parts.
+
+    They are sorted by the parts when they are first asked for, because a level may be joined with another before that.
+    """
+
+    def __init__(self, ordered: Fingerprints, max_distance: int) -> None:
+        self.ordered = ordered
+        self._max_distance = max_distance
+        self._parts = _parts_for(ordered, max_distance)
+        self._columns: list[_Column] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ordered)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it occupies, or will when it was asked."""
+        columns = (5 * (1 << part.width) + (self.ordered.nbytes if part.begin else 0) for part in self._parts)
+        return self.ordered.nbytes + sum(columns)
+
+    def near(self, wanted: Fingerprints) -> Iterator[Found]:
+        if not self._parts:
+            yield from _near_pairs(wanted, self.ordered, self._max_distance)
+        if self._columns is None:
+            self._columns = [_Column(self.ordered, part) for part in self._parts]
+        for each in self._columns:
+            yield from each.near(wanted, self._max_distance)
+
+
+def _parts_for(ordered: Fingerprints, max_distance: int) -> Parts:
+    chance = np.random.default_rng(0)
+    sample = ordered if len(ordered) <= SAMPLE else ordered[chance.integers(0, len(ordered), SAMPLE)]
+
+    def density(part: Part) -> float:
+        words = _turned(sample, part.begin) >> np.uint64(BITS - part.width)
+        _, counts = np.unique(words, return_counts=True)
+        # Of the pairs of the sample, how many have an equal word, and how many would have by chance?
+        equal = float((counts * (counts - 1)).sum()) / max(1, len(sample) * (len(sample) - 1))
+        return max(1.0, equal * (1 << part.width))
+
+    return choose_parts(len(ordered), max_distance, density)
+
+
+def _turned(values: Fingerprints, bits: int) -> Fingerprints:
+    """Return *values* rotated to the left."""
+    return values << np.uint64(bits) | values >> np.uint64(BITS - bits) if bits else values
+
+
+class _Column:
+    """The fingerprints of a level sorted by one part, which is turned to the top, and where each word begins."""
+
+    def __init__(self, ordered: Fingerprints, part: Part) -> None:
+        self._begin, self._shift = part.begin, np.uint64(BITS - part.width)
+        self._values = np.sort(_turned(ordered, part.begin)) if part.begin else ordered
+        sizes = np.bincount((self._values >> self._shift).astype(np.int64), minlength=1 << part.width)
+        self._starts = np.zeros(len(sizes) + 1, np.uint32)
+        np.cumsum(sizes, out=self._starts[1:])
+        # Small enough for a core's second-level cache, where most words that are looked up have no fingerprint.
+        self._is_filled = sizes > 0
+        flips = (
+            sum(1 << bit for bit in bits) for n in range(part.radius + 1) for bits in combinations(range(part.width), n)
+        )
+        self._flips = np.fromiter(flips, np.int64, part.words)
+
+    def near(self, wanted: Fingerprints, max_distance: int) -> Iterator[Found]:
+        turned = _turned(wanted, self._begin)
+        words = (turned >> self._shift).astype(np.int64)
+        rows = max(1, BLOCK // len(self._flips))
+        for top in range(0, len(wanted), rows):
+            looked_up = (words[top : top + rows, np.newaxis] ^ self._flips).ravel()
+            filled = np.flatnonzero(self._is_filled.take(looked_up))
+            found = looked_up.take(filled)
+            starts = self._starts.take(found).astype(np.int64)
+            sizes = self._starts.take(found + 1) - starts
+            yield from self._compare(turned, filled // len(self._flips) + top, starts, sizes, max_distance)
+
+    def _compare(
+        self, turned: Fingerprints, whose: Places, starts: Places, sizes: Places, max_distance: int
+    ) -> Iterator[Found]:
+        """Yield what is near among the runs of fingerprints at *starts*, each of which belongs to a row *whose*."""
+        ends = np.cumsum(sizes)
+        first = 0
+        while first < len(sizes):
+            done = ends[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, done + BLOCK, side="right")))
+            size = sizes[first:last]
+            # The places of all runs, one after the other.
+            places = np.repeat(starts[first:last] - (ends[first:last] - size), size)
+            places += np.arange(done, ends[last - 1])
+            row = np.repeat(whose[first:last], size)
+            values = self._values.take(places)
+            near = np.flatnonzero(count_bits(values ^ turned.take(row)) <= max_distance)
+            if len(near):
+                yield row[near], _turned(values[near], BITS - self._begin if self._begin else 0)
+            first = last

@@ -1,0 +1,235 @@
+"""
+Rescores hits by Hamming distance; defines the near-duplicates that result.
+
+Pure: hits come as plain dicts, and no request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, overload
+
+from es_simhash.arguments import check_count, check_items
+from es_simhash.errors import MappingError, WrongTypeError, shorten
+from es_simhash.hashing import Scheme, from_hex, to_hex
+from es_simhash.hashing.charikar import check_fingerprint
+from es_simhash.lookup.plan import LookupPlan
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
+from es_simhash.transport.keys import Key, document_key
+
+ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
+"""The columns that every row of a near-duplicate has."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearDup:
+    """
+    One near-duplicate found in an index.
+
+    Attributes:
+        id:
+            The document's ``_id``.
+        index:
+            Name of the index that holds it: the backing index, where an alias or data stream was searched.
+        distance:
+            Hamming distance to the fingerprint asked for, in bits.
+        fingerprint:
+            Its fingerprint, unsigned.
+        source:
+            Its ``_source``, where asked for.
+        similarity:
+            Share of shingles that its text and the text asked for have in common (Jaccard), 0 to 1; ``None`` where
+            that was not verified.
+        containment:
+            The shared shingles as a share of those of the text that has fewer: near 1 also for an excerpt.
+        routing:
+            The document's ``_routing``, where it was indexed with one. An index may hold one ``_id`` several times,
+            with different routing values.
+    """
+
+    id: str
+    index: str
+    distance: int
+    fingerprint: int
+    source: Mapping[str, Any] | None = field(default=None, compare=False)
+    similarity: float | None = field(default=None, compare=False)
+    containment: float | None = field(default=None, compare=False)
+    routing: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has: index, ``_id`` and routing."""
+        return Key(self.index, self.id, self.routing)
+
+    @property
+    def order(self) -> tuple[int, str, str, str]:
+        """The place among other near-duplicates: nearest first, then by index, id and routing."""
+        return self.distance, self.index, self.id, self.routing or ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the near-duplicate as plain JSON values, the fingerprint as 16 hex digits.
+        """
+        plain: dict[str, Any] = {
+            "id": self.id,
+            "index": self.index,
+            "distance": self.distance,
+            "fingerprint": to_hex(self.fingerprint),
+        }
+        if self.routing is not None:
+            plain["routing"] = self.routing
+        if self.similarity is not None:
+            plain |= {"similarity": self.similarity, "containment": self.containment}
+        return plain if self.source is None else plain | {"source": dict(self.source)}
+
+    def to_row(self) -> dict[str, Any]:
+        """
+        Return the near-duplicate as one flat row; a field of its source is a column, such as ``source.title``.
+        """
+        row = {name: getattr(self, name) for name in ROW} | {"fingerprint": to_hex(self.fingerprint)}
+        return row | {f"source.{name}": value for name, value in (self.source or {}).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NearDups(Sequence[NearDup], Tabular):
+    """
+    The answer to one lookup: near-duplicates ordered by distance, then index, id and routing.
+
+    Attributes:
+        items:
+            The near-duplicates.
+        complete:
+            Whether every indexed fingerprint within max_distance is here. ``False`` is only ever returned to a
+            caller who asked for incomplete results.
+        scheme:
+            The scheme of the fingerprints compared, where it is known.
+        max_distance:
+            Largest distance looked for, in bits.
+        plan:
+            The lookup plan that answered, a scan where fingerprints were in memory; ``None`` where the text has none.
+        candidates:
+            How many candidates were rescored.
+        reasons:
+            Why the answer is incomplete, one line each.
+        unverified:
+            Which near-duplicates could not be verified, though the caller asked for it, and why; one line each.
+    """
+
+    items: tuple[NearDup, ...] = ()
+    complete: bool = True
+    scheme: Scheme | None = None
+    max_distance: int = DEFAULT_MAX_DISTANCE
+    plan: LookupPlan | None = None
+    candidates: int = 0
+    reasons: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+
+    _COLUMNS: ClassVar[tuple[str, ...]] = ROW
+
+    @overload
+    def __getitem__(self, position: int) -> NearDup: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[NearDup, ...]: ...
+    def __getitem__(self, position: int | slice) -> NearDup | tuple[NearDup, ...]:
+        return self.items[position]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """
+        Return a flat row for each near-duplicate; the fingerprint is 16 hex digits.
+        """
+        return [each.to_row() for each in self.items]
+
+    def _title(self) -> str:
+        number = f"{len(self):,} near-duplicate{'' if len(self) == 1 else 's'}"
+        return f"{number} within {self.max_distance} bits{'' if self.complete else ', incomplete'}"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        said = {"incomplete because": self.reasons, "not verified": self.unverified}
+        notes = [{"note": name, "what": line} for name, lines in said.items() for line in lines]
+        near_dups = Sheet("", self.to_dicts(), {"distance": self.max_distance, "similarity": 1, "containment": 1})
+        return [near_dups, Sheet("Notes", notes)] if notes else [near_dups]
+
+
+def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
+    """
+    Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none.
+    """
+    digits: Sequence[str] = hit.get("fields", {}).get(name) or ()
+    return digits
+
+
+def check_hits(hits: Any) -> Iterator[Mapping[str, Any]]:
+    """
+    Yield the hits of a search.
+
+    Raises:
+        TypeError: If they are no list of hits.
+    """
+    for hit in check_items("hits", hits, of="hits"):
+        if not isinstance(hit, Mapping):
+            raise WrongTypeError(f"hits must be a list of hits, but one is {type(hit).__name__} {shorten(hit)}")
+        yield hit
+
+
+def rescore(
+    hits: Iterable[Mapping[str, Any]],
+    fingerprint: int,
+    *,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    prefix: str = DEFAULT_PREFIX,
+    size: int | None = None,
+) -> list[NearDup]:
+    """
+    Return the near-duplicates among *hits*, nearest first.
+
+    Args:
+        hits:
+            Candidates as a search answered them (``response["hits"]["hits"]``), with the fingerprint among their
+            ``docvalue_fields``. A hit with several fingerprints counts with the nearest.
+        fingerprint:
+            The fingerprint asked for, unsigned.
+        max_distance:
+            Largest distance reported, in bits, inclusive.
+        prefix:
+            Name of the object that holds the fields.
+        size:
+            Most near-duplicates returned; ``None`` for all.
+
+    Returns:
+        Near-duplicates ordered by (distance, index, id, routing), each document once.
+
+    Raises:
+        MappingError: If a hit carries no fingerprint.
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If max_distance or a fingerprint is out of range.
+
+    Examples:
+        >>> hits = [{"_index": "news", "_id": "7", "fields": {"simhash.fingerprint": ["0000000000000003"]}}]
+        >>> [(each.id, each.distance, each.fingerprint) for each in rescore(hits, 0)]
+        [('7', 2, 3)]
+    """
+    check_max_distance(max_distance)
+    wanted = check_fingerprint(fingerprint)
+    name = Fields(prefix).fingerprint
+    found: dict[Key, NearDup] = {}
+    if size is not None:
+        check_count("size", size, 0)
+    for hit in check_hits(hits):
+        digits = held_fingerprints(hit, name)
+        if not digits:
+            raise MappingError(
+                f"document {shorten(hit.get('_id'))} of {shorten(hit.get('_index'))} has block terms but no {name}: "
+                "ask for the field in docvalue_fields, or backfill the document"
+            )
+        distance, value = min(((v ^ wanted).bit_count(), v) for v in map(from_hex, digits))
+        if distance <= max_distance:
+            key = document_key(hit)
+            found[key] = NearDup(key.id, key.index, distance, value, hit.get("_source"), routing=key.routing)
+    return sorted(found.values(), key=lambda each: each.order)[:size]

@@ -1,0 +1,332 @@
+"""
+What a document must have, as a tree without a language; ``esql`` and ``query_bar`` write it down in theirs.
+
+A lookup plan asks for a number of matching clauses. These languages cannot count, so a plan becomes a tree of "any"
+and "all" that the same fingerprints match. No text of a query is here.
+
+Text for the query bars of Kibana and OpenSearch Dashboards, in KQL (in Dashboards: DQL) and in the Lucene language.
+
+A bar filters documents and computes nothing. So a lookup in a bar ends with the candidates. Nothing is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from es_simhash.arguments import check_choice, check_count
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
+from es_simhash.lookup.plan import LookupPlan, Radii, neighbour_count
+from es_simhash.lookup.plan_cost import explain_plan
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The document has a value in *field*."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The value of *field* is one of *values*."""
+
+    field: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NearBlock:
+    """The block term in *field* is within *radius* bits of *block*."""
+
+    field: str
+    block: int
+    radius: int
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The block terms, nearest first."""
+        return tuple(neighbour_terms(self.block, self.radius))
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The document does not match *part*."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """The document matches all *parts*."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The document matches at least one of *parts*."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Exists | OneOf | NearBlock | Not | AllOf | AnyOf
+
+
+# What a part of a plan comes to when nothing more can be asked: every document matches, or none does.
+_ALL = AllOf(())
+
+
+_NONE = AnyOf(())
+
+
+def block_condition(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> Condition:
+    """
+    Return the condition that the same documents match as the block terms of *plan* for *fingerprint*.
+
+    A block at distance d from the block of the fingerprint matches as many clauses as it has radii of at least d. So
+    "at least m clauses match" means: the first block matches c of them, which is one Hamming ball, and the other
+    blocks match m - c, for some c.
+    """
+    to_hex(fingerprint)  # checks type and range
+    fields = Fields(prefix)
+    if plan.is_scan:
+        return Exists(fields.fingerprint)
+    blocks = zip(fields.blocks, split_blocks(fingerprint), plan.radii, strict=True)
+    return _at_least(plan.minimum_should_match, list(blocks))
+
+
+def _at_least(needed: int, blocks: list[tuple[str, int, Radii]]) -> Condition:
+    """Return the condition that at least *needed* clauses of *blocks* match: each a field, a block and its radii."""
+    if needed <= 0:
+        return _ALL
+    if not blocks:
+        return _NONE
+    (field, block, radii), *others = blocks
+    # With the c-th largest radius as its distance at most, a block matches c clauses.
+    largest_first = sorted(radii, reverse=True)
+    ways: list[Condition] = []
+    for matched in range(len(radii) + 1):
+        rest = _at_least(needed - matched, others)
+        if rest == _NONE:
+            continue
+        own = [NearBlock(field, block, largest_first[matched - 1])] if matched else []
+        ways.insert(0, _all_of([*own, rest]))
+        if rest == _ALL:
+            break  # a block that matches more clauses is within the same ball
+    return _any_of(ways)
+
+
+def _all_of(parts: list[Condition]) -> Condition:
+    flat = [each for part in parts for each in (part.parts if isinstance(part, AllOf) else (part,))]
+    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
+
+
+def _any_of(parts: list[Condition]) -> Condition:
+    flat = [each for part in parts for each in (part.parts if isinstance(part, AnyOf) else (part,))]
+    return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
+
+
+def count_written_terms(condition: Condition) -> int:
+    """
+    Return how many values *condition* has where it is written down.
+    """
+    match condition:
+        case NearBlock(radius=radius):
+            return neighbour_count(radius)
+        case OneOf(values=values):
+            return len(values)
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            return sum(map(count_written_terms, parts))
+        case Not(part=part):
+            return count_written_terms(part)
+        case _:
+            return 1
+
+
+def plan_to_paste(max_distance: int, *, documents: int, most_terms: int, is_checked: bool) -> LookupPlan:
+    """
+    Return the cheapest lookup plan whose condition has at most *most_terms* values; the scan where there is none.
+
+    Args:
+        max_distance:
+            Largest distance in bits, inclusive.
+        documents:
+            Number of fingerprinted documents in the index.
+        most_terms:
+            Most values that the text may have.
+        is_checked:
+            Whether the server goes on to compute distances, so that candidates cost little.
+    """
+    check_count("documents", documents, 0, 1 << 62)
+    for each in explain_plan(max_distance, stats=IndexStats(documents=documents), limits=Limits(scripts=is_checked)):
+        plan = each.plan
+        if plan.script == is_checked and count_written_terms(block_condition(0, plan)) <= most_terms:
+            return plan
+    raise AssertionError  # the scan, which has one value, is always among them
+
+
+Language: TypeAlias = Literal["kql", "lucene"]
+"""KQL is called DQL in Dashboards."""
+
+
+Selection: TypeAlias = Literal["canonicals", "duplicates", "without-fingerprint"]
+
+
+# Both products turn each value into a clause, and allow 1,024 clauses by default.
+_MOST_TERMS = 1_000
+
+
+def build_query_bar(
+    language: Language,
+    *,
+    group: str | None = None,
+    only: Selection | None = None,
+    fingerprint: int | None = None,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    documents: int = 1_000_000,
+    prefix: str = DEFAULT_PREFIX,
+) -> str:
+    r"""
+    Return the text for a query bar that shows a group, a kind of documents, or the candidates for a fingerprint.
+
+    Give exactly one of *group*, *only* and *fingerprint*. Candidates contain all near-duplicates, and documents that
+    are farther away.
+
+    Args:
+        language:
+            "kql" or "lucene".
+        group:
+            Name of a group: the id of its canonical, as in the field ``group`` of its documents.
+        only:
+            "canonicals" (documents in groups that are not duplicates, also those without any duplicate), "duplicates",
+            or "without-fingerprint".
+        fingerprint:
+            Unsigned 64-bit SimHash to look up.
+        max_distance:
+            Largest distance of a near-duplicate that is not lost, in bits, inclusive.
+        documents:
+            Number of fingerprinted documents in the index; the cheapest plan depends on it.
+        prefix:
+            Name of the object that holds the fields.
+
+    Raises:
+        InvalidInputError: If an argument cannot be used, or max_distance needs more block terms than a bar takes.
+
+    Examples:
+        >>> build_query_bar("kql", group='the "first"')
+        'simhash.group: "the \\"first\\""'
+        >>> build_query_bar("lucene", only="duplicates")
+        '_exists_:simhash.duplicate_of'
+    """
+    check_choice("language", language, get_args(Language))
+    if sum(each is not None for each in (group, only, fingerprint)) != 1:
+        raise InvalidInputError("give exactly one of group, only and fingerprint")
+    write = write_kql if language == "kql" else write_lucene
+    if fingerprint is not None:
+        return write(candidates_in_bar(fingerprint, max_distance, documents=documents, prefix=prefix))
+    return write(select(only=only, group=group, prefix=prefix))
+
+
+def select(*, only: Selection | None = None, group: str | None = None, prefix: str = DEFAULT_PREFIX) -> Condition:
+    """
+    Return the condition for the documents of *group*, or of the kind *only*.
+    """
+    fields = Fields(prefix)
+    if group is not None:
+        if not group:
+            raise InvalidInputError("group '' is empty: give the value of the field group of a document")
+        return OneOf(fields.group, (group,))
+    match only:
+        case "canonicals":
+            return AllOf((Exists(fields.group), Not(Exists(fields.duplicate_of))))
+        case "duplicates":
+            return Exists(fields.duplicate_of)
+        case "without-fingerprint":
+            return Not(Exists(fields.fingerprint))
+        case _:
+            raise InvalidInputError(f"only {shorten(only)} is unknown: give one of {', '.join(get_args(Selection))}")
+
+
+def candidates_in_bar(
+    fingerprint: int, max_distance: int, *, documents: int = 1_000_000, prefix: str = DEFAULT_PREFIX
+) -> Condition:
+    """
+    Return the condition for the candidates of *fingerprint*, of as many values as a query bar takes.
+
+    Raises:
+        InvalidInputError: If max_distance needs more.
+    """
+    plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_TERMS, is_checked=False)
+    if plan.is_scan:
+        raise InvalidInputError(
+            f"max_distance {max_distance} needs more than the {_MOST_TERMS:,} block terms that a query bar takes: "
+            "give a smaller one, or use Dev Tools text or ES|QL"
+        )
+    return block_condition(fingerprint, plan, prefix=prefix)
+
+
+def write_kql(condition: Condition) -> str:
+    """
+    Return *condition* in KQL.
+    """
+    return _write(condition, _KQL)
+
+
+def write_lucene(condition: Condition) -> str:
+    """
+    Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has brackets.
+    """
+    return _write(condition, _LUCENE)
+
+
+class _Language(NamedTuple):
+    exists: str
+    separator: str
+    words: tuple[str, str, str]
+
+
+_KQL = _Language("{}: *", ": ", ("and", "or", "not"))
+
+
+_LUCENE = _Language("_exists_:{}", ":", ("AND", "OR", "NOT"))
+
+
+def _write(condition: Condition, language: _Language) -> str:
+    every, some, no = language.words
+    match condition:
+        case Exists(field=field):
+            return language.exists.format(field)
+        case OneOf(field=field, values=values):
+            return f"{field}{language.separator}{_any_value([_quoted(each) for each in values], some)}"
+        case NearBlock(field=field, values=values):
+            return f"{field}{language.separator}{_any_value(values, some)}"
+        case Not(part=part):
+            return f"{no} {_bracketed(part, _write(part, language))}"
+        case AllOf(parts=parts):
+            return f" {every} ".join(_bracketed(each, _write(each, language)) for each in parts)
+        case AnyOf(parts=parts):
+            return f" {some} ".join(_bracketed(each, _write(each, language)) for each in parts)
+
+
+def _any_value(values: list[str] | tuple[str, ...], word: str) -> str:
+    return values[0] if len(values) == 1 else f"({f' {word} '.join(values)})"
+
+
+def _bracketed(condition: Condition, written: str) -> str:
+    return f"({written})" if isinstance(condition, (AllOf, AnyOf)) else written
+
+
+# A query bar is one line, and what cannot be seen cannot be checked: both languages know escapes for such characters.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]")
+
+
+def _quoted(text: str) -> str:
+    """Return *text* as a phrase, in which neither language reads an operator; their escapes within it are the same."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    seen = _UNSEEN.sub(lambda match: "\\u" + format(ord(match[0]), "04x"), escaped)
+    return f'"{seen}"'

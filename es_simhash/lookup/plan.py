@@ -1,0 +1,336 @@
+"""
+The radii of lookup plans, and how many clauses of them a fingerprint matches at least.
+
+Arithmetic only. ``plan`` defines plans, ``plan_cost`` estimates their cost, and ``query`` makes queries. The first
+function that counts loads numpy.
+
+Lookup plans: which block terms a document must share to be a candidate at a distance.
+
+Arithmetic only. Counting radii lives in ``plan_radii``, costs in ``plan_cost``, the choice among plans in
+``explain_plan``, and the query that a plan turns into in ``query``.
+
+A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R0..R3 of the
+blocks, the number of radii that reach their block's distance therefore never falls below
+
+    msm(k, R) = min over d0 + d1 + d2 + d3 <= k of  sum_i #{ r in R_i : d_i <= r }
+
+so a bool query with one should clause for each block and radius, and that minimum_should_match, excludes no
+near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around a
+block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general pigeonhole
+of Qin and others (ICDE 2018). docs/lookup.md has the proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
+from typing import Any, TypeAlias
+
+from es_simhash.arguments import check_count, check_items
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import BLOCK_BITS, BLOCKS
+from es_simhash.mapping.limits import DEFAULT_MAX_TERMS, Limits, check_max_distance
+
+Radii: TypeAlias = tuple[int, ...]
+"""The radii of one block."""
+
+
+BlockRadii: TypeAlias = tuple[Radii, ...]
+"""The radii of each of the four blocks; empty for a plan without block terms."""
+
+
+MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
+
+
+@cache
+def neighbour_count(radius: int) -> int:
+    """
+    Return how many 16-bit blocks are within *radius* bits of one: 1, 17, 137, 697, 2517 for 0 to 4.
+    """
+    return sum(comb(BLOCK_BITS, flips) for flips in range(radius + 1))
+
+
+def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
+    """
+    Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block.
+
+    Raises:
+        InvalidInputError: If they are neither ints nor a tuple of ints for each of the four blocks.
+    """
+    ints = tuple(each for each in radii if isinstance(each, int))
+    tuples = tuple(each for each in radii if isinstance(each, tuple))
+    if len(ints) == len(radii):
+        return (ints,) * BLOCKS if ints else ()
+    if len(tuples) != len(radii) or len(tuples) != BLOCKS:
+        raise InvalidInputError(
+            f"radii {shorten(radii)} fit no plan: give ints, or a tuple of ints for each of 4 blocks"
+        )
+    return tuples
+
+
+def count_terms(radii: BlockRadii) -> int:
+    """
+    Return how many block terms a query with *radii* has.
+    """
+    return sum(neighbour_count(radius) for each in radii for radius in each)
+
+
+def count_clauses(radii: BlockRadii, max_terms: int) -> int:
+    """
+    Return how many ``terms`` clauses a query with *radii* has, if a clause has at most *max_terms* values.
+    """
+    return sum(-(-neighbour_count(radius) // max_terms) for each in radii for radius in each)
+
+
+def blocks_needed(radii: BlockRadii, should_match: int) -> int:
+    """
+    Return the least number of blocks in which a document is near, if it matches *should_match* clauses.
+    """
+    counts = sorted(map(len, radii), reverse=True)
+    return next((n for n in range(len(counts) + 1) if sum(counts[:n]) >= should_match), len(counts))
+
+
+@cache
+def fewest_matches(max_distance: int, radii: BlockRadii) -> int:
+    """
+    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches; 0 without radii.
+    """
+    return int(least_matches(count_matches([radii]), max_distance)[0]) if radii else 0
+
+
+@cache
+def pass_share(radii: BlockRadii, should_match: int) -> float:
+    """
+    Return the share, 0 to 1, of uniformly random fingerprints that match at least *should_match* clauses.
+    """
+    return float(pass_shares(count_matches([radii]), [should_match])[0]) if radii else 1.0
+
+
+@cache
+def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
+    """
+    Return the radii that plans may use, none above *largest*, and their :func:`count_matches`.
+
+    They are one set of radii for all blocks, or two sets that share the blocks.
+    """
+    sets = [radii for count in range(1, largest + 2) for radii in combinations(range(largest + 1), count)]
+    mixed = [(one,) * n + (other,) * (BLOCKS - n) for one, other in combinations(sets, 2) for n in range(1, BLOCKS)]
+    found = [*((each,) * BLOCKS for each in sets), *mixed]
+    return found, count_matches(found)
+
+
+def count_matches(radii: list[BlockRadii]) -> Any:
+    """
+    Return how many radii reach each distance, 0 to 16, of each block: ints by (element of *radii*, block, distance).
+    """
+    import numpy as np  # noqa: PLC0415 -- numpy is slow to load
+
+    distances = np.arange(BLOCK_BITS + 1)
+    reached = {each: (distances <= np.array(each, int)[:, None]).sum(axis=0) for blocks in radii for each in blocks}
+    return np.array([[reached[each] for each in blocks] for blocks in radii])
+
+
+def least_matches(matches: Any, max_distance: int) -> Any:
+    """
+    Return, for each element, the fewest matches of block distances that add up to at most *max_distance*.
+
+    This is a dynamic programme over the blocks: ``least[:, spent]`` is the fewest matches of the blocks so far when
+    their distances add up to ``spent``.
+
+    Args:
+        matches:
+            Counts of :func:`count_matches`.
+        max_distance:
+            Largest distance in bits, inclusive.
+    """
+    import numpy as np  # noqa: PLC0415 -- numpy is slow to load
+
+    number, blocks, distances = matches.shape
+    impossible = blocks * distances
+    least = np.full((number, max_distance + 1), impossible)
+    least[:, 0] = 0
+    for block in range(blocks):
+        following = np.full_like(least, impossible)
+        for distance in range(min(distances, max_distance + 1)):
+            reached = least[:, : max_distance + 1 - distance] + matches[:, block, distance, None]
+            np.minimum(following[:, distance:], reached, out=following[:, distance:])
+        least = following
+    return least.min(axis=1)
+
+
+def pass_shares(matches: Any, should_match: Any) -> Any:
+    """
+    Return, for each element, the share of uniformly random fingerprints with at least *should_match* matches.
+
+    Args:
+        matches:
+            Counts of :func:`count_matches`.
+        should_match:
+            A number for each element.
+    """
+    import numpy as np  # noqa: PLC0415 -- numpy is slow to load
+
+    number, blocks, distances = matches.shape
+    chance = np.array([comb(BLOCK_BITS, distance) for distance in range(distances)]) / 2**BLOCK_BITS
+    most = int(matches.max())
+    ways = np.zeros((number, blocks * most + 1))
+    ways[:, 0] = 1
+    for block in range(blocks):
+        following = np.zeros_like(ways)
+        for count in range(most + 1):
+            share = (matches[:, block] == count) @ chance
+            following[:, count:] += ways[:, : ways.shape[1] - count] * share[:, None]
+        ways = following
+    return (ways * (np.arange(ways.shape[1]) >= np.asarray(should_match)[:, None])).sum(axis=1)
+
+
+# Block terms that the server takes from a stored document have no neighbours around them; up to here they are enough.
+LOOKUP_BY_ID_DISTANCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LookupPlan:
+    """
+    A necessary condition, in block terms, for being within a distance.
+
+    Attributes:
+        max_distance:
+            Largest distance of a near-duplicate, in bits, that the plan never excludes.
+        radii:
+            The radii of each of the four blocks: the query has one should clause for each block and radius.
+            Empty: every fingerprinted document passes.
+        minimum_should_match:
+            How many of those clauses a document matches at least.
+        script:
+            Whether a script on the server checks the distance of what passes, so that only near-duplicates are hits.
+        max_terms:
+            Most values in one ``terms`` list. Longer lists are split, which keeps the count right, since a block is
+            in one part at most.
+
+    Raises:
+        TypeError: If max_distance is not an int.
+        InvalidInputError: If max_distance is out of range, or so many clauses would lose near-duplicates.
+    """
+
+    max_distance: int
+    radii: BlockRadii
+    minimum_should_match: int
+    script: bool = False
+    max_terms: int = DEFAULT_MAX_TERMS
+
+    def __post_init__(self) -> None:
+        check_max_distance(self.max_distance)
+        most = minimum_should_match(self.max_distance, self.radii)
+        if not 0 <= self.minimum_should_match <= most:
+            raise InvalidInputError(
+                f"minimum_should_match {self.minimum_should_match} of radii {self.radii} would lose near-duplicates at "
+                f"distance {self.max_distance}: give at most {most}, or let make_plan work it out"
+            )
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether no block term excludes anything."""
+        return not self.radii
+
+    @property
+    def terms(self) -> int:
+        """Number of block terms in the query."""
+        return count_terms(self.radii)
+
+    @property
+    def clauses(self) -> int:
+        """Number of ``terms`` clauses in the query."""
+        return count_clauses(self.radii, self.max_terms)
+
+    @property
+    def pass_share(self) -> float:
+        """Share of uniformly random fingerprints that match the block terms, 0 to 1."""
+        return pass_share(self.radii, self.minimum_should_match)
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``r0,1 msm5``, ``r0|0|1|1 msm2``, ``r2 msm1 + script`` or ``scan``."""
+        each = [",".join(map(str, radii)) for radii in self.radii]
+        radii = each[0] if len(set(each)) == 1 else "|".join(each)
+        terms = "scan" if self.is_scan else f"r{radii} msm{self.minimum_should_match}"
+        return f"{terms} + script" if self.script else terms
+
+
+def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
+    """
+    Return *plan* if it finds everything within *max_distance*.
+
+    Raises:
+        TypeError: If it is not a LookupPlan.
+        InvalidInputError: If it is for a smaller distance.
+    """
+    if not isinstance(plan, LookupPlan):
+        raise WrongTypeError(f"plan must be a LookupPlan, such as plan_lookup returns, not {type(plan).__name__}")
+    if plan.max_distance < max_distance:
+        raise InvalidInputError(
+            f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
+        )
+    return plan
+
+
+def fits(plan: LookupPlan, limits: Limits) -> bool:
+    """
+    Return whether a server with *limits* accepts *plan*.
+    """
+    longest = max((neighbour_count(radius) for each in plan.radii for radius in each), default=0)
+    return (
+        limits.scripts >= plan.script
+        and limits.max_terms >= min(longest, plan.max_terms)
+        and limits.max_clauses >= plan.clauses
+    )
+
+
+def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
+    """
+    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches.
+
+    There is one clause for each block and radius; radii that are ints apply to every block. 0 means that the clauses
+    exclude nothing.
+    """
+    check_max_distance(max_distance)
+    return fewest_matches(max_distance, for_each_block(radii))
+
+
+def make_plan(
+    max_distance: int,
+    radii: Radii | BlockRadii,
+    *,
+    script: bool = False,
+    max_terms: int = DEFAULT_MAX_TERMS,
+) -> LookupPlan:
+    """
+    Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.
+
+    Args:
+        max_distance:
+            Largest distance, in bits, inclusive, 0 to 64.
+        radii:
+            Radii of the clauses, each 0 to 16: the same for every block, or a tuple for each of the four.
+        script:
+            Whether a script checks the distance of what the clauses let pass.
+        max_terms:
+            Most values in one ``terms`` list.
+
+    Raises:
+        TypeError: If max_distance is not an int.
+        InvalidInputError: If it is out of range, or the radii are for another number of blocks.
+
+    Examples:
+        >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
+        6
+        >>> make_plan(8, ((1,), (1,), (1,), (2,))).name
+        'r1|1|1|2 msm1'
+    """
+    check_count("max_terms", max_terms)
+    for each in check_items("radii", radii, of="radii"):
+        for radius in each if isinstance(each, tuple) else (each,):
+            check_count("radius", radius, 0, BLOCK_BITS)
+    should_match = minimum_should_match(max_distance, radii)
+    return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script, max_terms)

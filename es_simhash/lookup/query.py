@@ -1,0 +1,256 @@
+"""
+Lookup plans to search bodies: plain query DSL that both products understand.
+
+Pure: no request is made here, and nothing given is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from es_simhash.arguments import check_count, check_name, check_names, check_sendable
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, LookupPlan, check_plan, neighbour_count
+from es_simhash.lookup.plan_cost import plan_lookup
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, Limits, check_max_distance
+
+Query = dict[str, Any]
+
+
+def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[Query]:
+    """
+    Return the caller's *given* filter as a list of query clauses.
+
+    Raises:
+        TypeError: If it is neither a mapping nor a list of mappings.
+        InvalidInputError: If a clause is not one query (a mapping with exactly one key).
+    """
+    if given is None:
+        return []
+    clauses: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(clause, Mapping) for clause in clauses):
+        raise WrongTypeError(f"filter must be a query or a list of queries, not {shorten(given)}")
+    for clause in clauses:
+        if len(clause) != 1:
+            raise InvalidInputError(
+                f"filter {shorten(clause)} is not one query: give a mapping with one key, such as "
+                '{"range": {"date": {"gte": "now-7d"}}}'
+            )
+    check_sendable("filter", clauses)
+    return [dict(clause) for clause in clauses]
+
+
+def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa: FBT001 -- the servers' own word
+    """
+    Return which part of ``_source`` hits carry: all, nothing, or the fields *given*.
+
+    Raises:
+        TypeError: If it is neither a bool nor a field name nor a list of them.
+    """
+    if isinstance(given, bool):
+        return given
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise WrongTypeError(f"source must be True, False or a list of field names, not {shorten(given)}")
+    return [check_name("source", name) for name in names]
+
+
+def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
+    """
+    Return query clauses that all documents within the plan's distance of one of *fingerprints* match.
+
+    One search for several fingerprints costs a server less than several searches; ``rescore`` tells which hit is
+    near which fingerprint.
+    """
+    for each in fingerprints:
+        to_hex(each)  # checks type and range
+    fields = Fields(prefix)
+    clauses = [_block_clause(fingerprints, plan, fields)]
+    return [*clauses, _distance_clause(fingerprints, plan, fields)] if plan.script else clauses
+
+
+def holder_clauses(fingerprints: Iterable[int], *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
+    """
+    Return the query clauses that documents with one of *fingerprints* match, and no other documents.
+    """
+    return [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
+
+
+def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
+    """Return the query for the block terms of at least one of *fingerprints*; for several, a few others match too."""
+    if plan.is_scan:
+        return {"exists": {"field": fields.fingerprint}}
+    if plan.minimum_should_match > 1 and len(fingerprints) > 1:
+        return {"bool": {"should": [_block_clause([each], plan, fields) for each in fingerprints]}}
+    # Where one clause is enough, those of several fingerprints are one longer list of terms.
+    should: list[Query] = []
+    columns = zip(*map(split_blocks, fingerprints), strict=True)
+    for field, blocks, radii in zip(fields.blocks, columns, plan.radii, strict=True):
+        nearest_first = [neighbour_terms(block, max(radii, default=0)) for block in dict.fromkeys(blocks)]
+        for radius in radii:
+            terms = _union([each[: neighbour_count(radius)] for each in nearest_first])
+            should += [{"terms": {field: part}} for part in _parts(terms, plan.max_terms)]
+    return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}
+
+
+def _union(lists: list[list[str]]) -> list[str]:
+    return lists[0] if len(lists) == 1 else list(dict.fromkeys(chain.from_iterable(lists)))
+
+
+def _parts(terms: list[str], size: int) -> list[list[str]]:
+    return [terms[start : start + size] for start in range(0, len(terms), size)]
+
+
+# A server needs half the time where a script reads the field once, by its name, and gives the types of numbers.
+# A document without simhash.value, or with several values, passes: the client's rescore decides about it.
+_VALUE = "if (held.size() != 1) { return true; } long value = held.value; int most = params.most; "
+_NEAR_ONE = f"{_VALUE}long wanted = params.wanted; return Long.bitCount(value ^ wanted) <= most;"
+_NEAR_SOME = (
+    f"{_VALUE}for (long each : params.wanted) {{ if (Long.bitCount(value ^ each) <= most) {{ return true; }} }} "
+    "return false;"
+)
+
+
+def _distance_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
+    signed = [to_signed(each) for each in fingerprints]
+    one = len(signed) == 1
+    source = f"def held = doc['{fields.value}']; {_NEAR_ONE if one else _NEAR_SOME}"
+    parameters = {"wanted": signed[0] if one else signed, "most": plan.max_distance}
+    return {"script": {"script": {"lang": "painless", "source": source, "params": parameters}}}
+
+
+def build_query(
+    fingerprint: int,
+    *,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    exclude_ids: Iterable[str] = (),
+    prefix: str = DEFAULT_PREFIX,
+    plan: LookupPlan | None = None,
+    size: int = 1000,
+    source: bool | Sequence[str] = False,
+) -> Query:
+    """
+    Return the search body whose hits are the candidates for *fingerprint*.
+
+    The hits are candidates, not near-duplicates: give them to ``rescore``. If there are more than *size* candidates,
+    one page does not hold them all; ``find_near_dups`` reads all pages.
+
+    Args:
+        fingerprint:
+            Unsigned 64-bit SimHash to look up.
+        max_distance:
+            Largest Hamming distance that must not be lost, in bits, inclusive.
+        filter:
+            A query, or a list of queries, that candidates also have to match; in filter context.
+        exclude_ids:
+            Ids of documents that are not candidates.
+        prefix:
+            Name of the object that holds the fields.
+        plan:
+            Lookup plan to use; by default the cheapest for the distance without a script, in a million documents.
+        size:
+            Most candidates on the page.
+        source:
+            ``False``, ``True`` or the ``_source`` fields that hits carry.
+
+    Returns:
+        A body for the search API of Elasticsearch and OpenSearch.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If max_distance, the fingerprint, the filter or the prefix cannot be used, or the plan
+            is for a smaller distance.
+
+    Examples:
+        >>> body = build_query(0x0123456789abcdef, max_distance=3, plan=make_plan(3, (0,)))
+        >>> body["query"]["bool"]["filter"][0]["bool"]["should"][0]
+        {'terms': {'simhash.block0': ['0123']}}
+    """
+    check_max_distance(max_distance)
+    check_count("size", size, 0)
+    chosen = check_plan(plan_lookup(max_distance, limits=Limits(scripts=False)) if plan is None else plan, max_distance)
+    clauses = candidate_clauses([fingerprint], chosen, prefix=prefix)
+    return build_body(clauses, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source)
+
+
+def build_body(
+    clauses: Sequence[Mapping[str, Any]],
+    *,
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    exclude_ids: Iterable[str] = (),
+    prefix: str = DEFAULT_PREFIX,
+    size: int = 1000,
+    source: bool | Sequence[str] = False,
+) -> Query:
+    """
+    Return the search body whose hits match all *clauses*, and have the fields that ``rescore`` needs.
+
+    The other arguments, and errors, are those of :func:`build_query`.
+    """
+    return _body({"bool": _all_of(clauses, filter, exclude_ids)}, prefix, size=size, source=source)
+
+
+def _all_of(
+    clauses: Sequence[Mapping[str, Any]],
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
+    exclude_ids: Iterable[str],
+) -> Query:
+    """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
+    query: Query = {"filter": [*clauses, *check_filter(filter)]}
+    if excluded := check_names("exclude_ids", exclude_ids, of="ids"):
+        query["must_not"] = [{"ids": {"values": list(excluded)}}]
+    return query
+
+
+def _body(query: Query, prefix: str, *, size: int, source: bool | Sequence[str]) -> Query:
+    return {
+        "size": size,
+        "query": query,
+        "docvalue_fields": [Fields(prefix).fingerprint],
+        "_source": check_source(source),
+        # A full page shows that there may be more hits; to count them would cost.
+        "track_total_hits": False,
+    }
+
+
+def build_query_of(
+    id: str,
+    *,
+    index: str,
+    max_distance: int = DEFAULT_MAX_DISTANCE,
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    exclude_ids: Iterable[str] = (),
+    prefix: str = DEFAULT_PREFIX,
+    size: int = 1000,
+    source: bool | Sequence[str] = False,
+    routing: str | None = None,
+) -> Query:
+    """
+    Return the search body whose hits are the document *id* itself and the candidates for it.
+
+    No fingerprint is needed: the server takes the block terms from the stored document (terms lookup). Therefore this
+    works up to distance 3 only. *index* is one index, or an alias of one; *routing* is the document's routing value,
+    where it has one. The other arguments are those of :func:`build_query`.
+
+    Raises:
+        InvalidInputError: If max_distance is above 3.
+    """
+    check_max_distance(max_distance)
+    if max_distance > LOOKUP_BY_ID_DISTANCE:
+        raise InvalidInputError(
+            f"max_distance {max_distance} needs the neighbours of the document's blocks: up to "
+            f"{LOOKUP_BY_ID_DISTANCE} works by id, beyond that give the fingerprint"
+        )
+    fields = Fields(prefix)
+    document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
+    # The names tell which terms a hit matched: see find_of.
+    should = [{"terms": {field: {**document, "path": field}, "_name": field}} for field in fields.blocks]
+    matching = {"bool": {"should": should, "minimum_should_match": 4 - max_distance}}
+    either = [{"ids": {"values": [id]}}, {"bool": _all_of([matching], filter, exclude_ids)}]
+    query: Query = {"bool": {"filter": [{"bool": {"should": either, "minimum_should_match": 1}}]}}
+    return _body(query, prefix, size=size, source=source)

@@ -1,0 +1,416 @@
+"""
+The answer of one lookup: near-duplicates among the candidates read so far, in order, and why some may be missing.
+
+Pure: hits come as plain dicts. Reading them lives in ``search``.
+
+Skimming: reading only the fingerprints of many candidates first, and then the documents of those that are near.
+
+The expensive part of a hit is its ``_id``: it lies in the stored fields, and unpacking those costs a server several
+times what the rest of a hit does. The requests live in ``search`` and ``transfer.pages``.
+
+The searches of one lookup: one page where that holds all candidates, else all pages; or a stream of them.
+
+``question`` makes the bodies, ``collect`` collects the results, and ``find`` decides which lookups to make.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from es_simhash.hashing import from_hex
+from es_simhash.lookup.near_dups import NearDup, NearDups, held_fingerprints, rescore
+from es_simhash.lookup.options import check_complete
+from es_simhash.lookup.plan import minimum_should_match
+from es_simhash.lookup.question import Question, Subject
+from es_simhash.mapping.confirmation_flow import confirm, send_confirmed
+from es_simhash.transport.answers import Gap, find_gaps, is_view_ended
+from es_simhash.transport.pages_flow import Handle, Pass, read_pages, without_requests
+from es_simhash.transport.protocol import Call, Emit, Flow, status_of
+from es_simhash.transport.view import Hits
+
+
+@dataclass(frozen=True, slots=True)
+class NoFingerprint:
+    """A candidate that cannot be compared: it has block terms and no fingerprint."""
+
+    index: str
+    id: str
+    field: str
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        return f"document {self.id!r} of {self.index!r} has block terms but no {self.field}"
+
+
+class Collector:
+    """
+    The near-duplicates of one question.
+
+    Args:
+        question:
+            The question.
+
+    Attributes:
+        found:
+            The near-duplicates collected; only the nearest ones if the caller wants no more than some.
+        candidates:
+            How many candidates were rescored.
+        gaps:
+            Why near-duplicates may be missing.
+    """
+
+    __slots__ = ("candidates", "found", "gaps", "question")
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.found: list[NearDup] = []
+        self.candidates = 0
+        self.gaps: dict[Gap | NoFingerprint, None] = {}
+
+    def add(self, hits: Hits) -> None:
+        """Rescore a page of candidates and keep the near-duplicates among them."""
+        field = self.question.field
+        broken = [hit for hit in hits if not held_fingerprints(hit, field)]
+        self.gaps |= {NoFingerprint(hit["_index"], hit["_id"], field): None for hit in broken}
+        self.candidates += len(hits)
+        self.found += self.rescore([hit for hit in hits if held_fingerprints(hit, field)] if broken else hits)
+        size = self.question.subject.options.size
+        if size is not None and len(self.found) > size:
+            self.found = heapq.nsmallest(size, self.found, key=lambda each: each.order)
+
+    def rescore(self, hits: Iterable[Mapping[str, Any]]) -> list[NearDup]:
+        """Return the near-duplicates among *hits*, all of which have a fingerprint."""
+        question = self.question
+        return rescore(
+            hits,
+            question.fingerprint,
+            max_distance=question.max_distance,
+            prefix=question.subject.context.prefix,
+        )
+
+    def is_settled(self, hits: Hits) -> bool:
+        """
+        Return whether no candidate after the page *hits* is nearer than what was found.
+
+        The candidates come in order of clauses matched, where the server can keep that order.
+        """
+        size = self.question.subject.options.size or 0
+        if not hits or len(self.found) < size or hits[-1].get("_score") is None:  # a scroll has no such order
+            return False
+        matched = round(hits[-1]["_score"])
+        worst = max(each.distance for each in self.found)
+        # What follows matches no more clauses than the last hit, and a fingerprint at distance d matches at least
+        # minimum_should_match(d). Its distance is therefore at least the least d for which that is few enough.
+        return all(minimum_should_match(nearer, self.question.plan.radii) > matched for nearer in range(worst))
+
+    def result(self, gaps: Iterable[Gap]) -> NearDups:
+        """
+        Return the answer, given the *gaps* of what was read.
+
+        Raises:
+            IncompleteSearchError: If near-duplicates may be missing and the caller did not ask for such answers.
+        """
+        self.gaps |= dict.fromkeys(gaps)
+        question, subject = self.question, self.question.subject
+        if not self.gaps:
+            # Only now: a search refused because of the caller's filter must not teach limits to other lookups.
+            subject.context.learn_limits(subject.index, question.limits)
+        found = {each.key: each for each in self.found}
+        answer = NearDups(
+            tuple(sorted(found.values(), key=lambda each: each.order)[: subject.options.size]),
+            complete=not self.gaps,
+            scheme=subject.settings.scheme,
+            max_distance=question.max_distance,
+            plan=question.plan,
+            candidates=self.candidates,
+            reasons=tuple(map(str, self.gaps)),
+        )
+        return check_complete(answer, subject.options.on_incomplete)
+
+
+def skim_passes(question: Question, collector: Collector, read_whole: Handle) -> Iterator[Pass]:
+    """
+    Yield the passes, in one view of the index, that collect the same as reading all candidates whole.
+
+    Args:
+        question:
+            The question.
+        collector:
+            Receives what was found, at the end; nothing before, since a view may turn out not to be readable.
+        read_whole:
+            Handles the pages of all candidates where skimming did not find what it counted.
+    """
+    sizes = question.subject.options.sizes
+    skim = Skim(question.fingerprint, question.max_distance, question.field)
+    body = question.body() | {"stored_fields": "_none_"}
+    del body["_source"]  # a server refuses both together
+    # Candidates that did not fit on a first page are more than were expected.
+    likely = 2 * question.expected if question.expects_many else 2 * sizes.first_page
+    page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
+    yield Pass(body, without_requests(skim.count), page, likely)
+    parts = skim.parts(question.subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
+    found: list[NearDup] = []
+    for part in parts:
+        page = min(sizes.next_page, part.missing + 1)
+        body = question.subject.holders_body(part.fingerprints, page=page)
+        yield Pass(body, _part_handler(part, collector, found), page, part.documents)
+    if skim.is_whole(parts):
+        collector.found, collector.candidates = found, skim.candidates
+    else:
+        # A document has block terms and no fingerprint, for example: read everything whole.
+        yield Pass(question.body(), read_whole, sizes.next_page)
+
+
+def _part_handler(part: Part, collector: Collector, found: list[NearDup]) -> Handle:
+    field = collector.question.field
+
+    def take(hits: Hits) -> bool:
+        found.extend(part.take(collector.rescore([hit for hit in hits if held_fingerprints(hit, field)])))
+        return part.any_will_do and not part.missing
+
+    return without_requests(take)
+
+
+@dataclass(slots=True)
+class Part:
+    """
+    Near fingerprints whose documents are asked for together.
+
+    Attributes:
+        fingerprints:
+            The fingerprints.
+        documents:
+            How many of the candidates have one of them.
+        missing:
+            How many more documents are wanted; below 0, more were found than there are candidates.
+        any_will_do:
+            Whether fewer are wanted than there are, no matter which.
+    """
+
+    fingerprints: frozenset[int]
+    documents: int
+    missing: int
+    any_will_do: bool
+
+    def take(self, found: Sequence[NearDup]) -> list[NearDup]:
+        """Return the wanted documents of a page of documents *found*."""
+        wanted = [each for each in found if each.fingerprint in self.fingerprints]
+        if self.any_will_do:
+            wanted = wanted[: self.missing]
+        self.missing -= len(wanted)
+        return wanted
+
+
+class Skim:
+    """
+    The near fingerprints among the candidates of a lookup.
+
+    Args:
+        fingerprint:
+            The fingerprint looked up.
+        max_distance:
+            Largest distance of a near-duplicate, in bits.
+        name:
+            The docvalue field that holds fingerprints.
+
+    Attributes:
+        candidates:
+            How many candidates were read.
+    """
+
+    def __init__(self, fingerprint: int, max_distance: int, name: str) -> None:
+        self.candidates = 0
+        self._fingerprint = fingerprint
+        self._max_distance = max_distance
+        self._name = name
+        self._near: Counter[int] = Counter()
+        self._unreadable = 0
+
+    def count(self, hits: Hits) -> None:
+        """Count the near fingerprints of a page of candidates."""
+        self.candidates += len(hits)
+        for hit in hits:
+            digits = held_fingerprints(hit, self._name)
+            if not digits:
+                self._unreadable += 1
+                continue
+            distance, nearest = min((self._distance(value), value) for value in map(from_hex, digits))
+            if distance <= self._max_distance:
+                self._near[nearest] += 1
+
+    def parts(self, size: int | None, most: int) -> list[Part]:
+        """
+        Return what to ask for, at most *most* fingerprints together: all that is near, or the *size* nearest documents.
+        """
+        left = sum(self._near.values()) if size is None else size
+        farthest = self._farthest(left)
+        # Of the documents at the farthest distance that is needed, only some are needed, no matter which.
+        nearer = [each for each in self._near if self._distance(each) < farthest]
+        last = [each for each in self._near if self._distance(each) == farthest]
+        found: list[Part] = []
+        for values in (nearer, last):
+            for start in range(0, len(values), most):
+                fingerprints = frozenset(values[start : start + most])
+                documents = sum(self._near[each] for each in fingerprints)
+                wanted = min(documents, left)
+                if wanted:
+                    found.append(Part(fingerprints, documents, wanted, any_will_do=wanted < documents))
+                left -= wanted
+        return found
+
+    def _farthest(self, documents: int) -> int:
+        """Return the least distance within which there are more than so many *documents*; beyond all if none is."""
+        counts = [0] * (self._max_distance + 1)
+        for value, count in self._near.items():
+            counts[self._distance(value)] += count
+        totals = accumulate(counts)
+        return next((distance for distance, total in enumerate(totals) if total > documents), len(counts))
+
+    def is_whole(self, parts: Sequence[Part]) -> bool:
+        """Return whether every candidate was compared, and every wanted near-duplicate was found."""
+        return not self._unreadable and not any(part.missing for part in parts)
+
+    def _distance(self, value: int) -> int:
+        return (value ^ self._fingerprint).bit_count()
+
+
+def search(question: Question) -> Flow[NearDups]:
+    """
+    Return the near-duplicates: by one search, or by reading all pages where one does not hold all candidates.
+
+    If the server refuses a search, the next possible plan or page is tried.
+    """
+    subject = question.subject
+    may_read_all = True
+    while True:
+        reads_all = question.expects_many and may_read_all
+        try:
+            if reads_all:
+                return (yield from _read_all(question))
+            call = Call("search", {"index": subject.index, "body": question.body(), **subject.routing})
+            answer = yield from send_confirmed(subject.context, subject.index, call, settings=subject.settings)
+        except Exception as error:
+            if reads_all and status_of(error) == 403:
+                may_read_all = False  # a user who may search but not open a view gets an answer if one page holds it
+            elif reads_all or not question.adapt(error):
+                raise
+        else:
+            return (yield from read_answer(question, answer))
+
+
+def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]:
+    """
+    Return the near-duplicates, given the *answer* to the first search; read more pages if it has not all of them.
+    """
+    gaps = find_gaps(answer)
+    if gaps and question.adapt(gaps):
+        # Some shards refused what others accepted, so nothing is known of their documents: ask another way.
+        return (yield from search(question))
+    hits = answer["hits"]["hits"]
+    if len(hits) >= question.page:
+        return (yield from _read_all(question))
+    collector = Collector(question)
+    collector.add(hits)
+    return collector.result(gaps)
+
+
+def _read_all(question: Question) -> Flow[NearDups]:
+    subject = question.subject
+    is_again = False
+    while True:
+        collector, started = Collector(question), subject.context.clock()
+        try:
+            gaps = yield from _read_candidates(question, collector)
+        except Exception as error:
+            if not is_again and is_view_ended(error):
+                is_again = True  # an index was made anew while it was read
+            elif not question.adapt(error):
+                raise
+        else:
+            if gaps and not is_again and is_view_ended(gaps):
+                is_again = True
+            elif not (gaps and question.adapt(gaps)):
+                yield from _confirm_since(started, subject)
+                return collector.result(gaps)
+
+
+def _confirm_since(started: float, subject: Subject) -> Flow[None]:
+    """
+    Confirm the settings that pages were read with, unless that was done since the time *started*.
+
+    The view is opened after *started*, and what it shows stays as it was then.
+    """
+    context = subject.context
+    since = context.clock() - started
+    yield from confirm(context, subject.index, settings=subject.settings, after_seconds=since)
+
+
+def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]]:
+    """Read all candidates; if few of very many are wanted, stop when no better one can come."""
+    options = question.subject.options
+    is_skimmable = question.expects_many and question.expected <= options.sizes.ranked_from
+    is_planned = question.known is None and not question.plan.is_scan
+    is_ranked = options.size is not None and is_planned and not is_skimmable
+    # What a script lets through is near, and has to be read whole anyway.
+    skims = question.limits.skims and not is_ranked and not question.plan.script
+
+    def add(hits: Hits) -> bool:
+        collector.add(hits)
+        return is_ranked and collector.is_settled(hits)
+
+    handle = without_requests(add)
+    return (
+        yield from read_pages(
+            question.subject.index,
+            question.body(ranked=is_ranked),
+            handle,
+            page=options.sizes.next_page,
+            routing=options.routing,
+            ranked=is_ranked,
+            passes=skim_passes(question, collector, handle) if skims else None,
+        )
+    )
+
+
+def stream(question: Question) -> Flow[None]:
+    """
+    Emit near-duplicates as their pages are read, in no order.
+    """
+    collector = Collector(question)
+    subject = question.subject
+    options = subject.options
+    is_confirmed, started = False, subject.context.clock()
+
+    def emit(hits: Hits) -> Flow[bool]:
+        nonlocal is_confirmed
+        if not is_confirmed:
+            yield from _confirm_since(started, subject)
+            is_confirmed = True
+        collector.add(hits)
+        for each in collector.found:
+            yield Emit(each)
+        collector.found.clear()
+        return False
+
+    while True:
+        try:
+            gaps = yield from read_pages(
+                subject.index, question.body(), emit, page=options.sizes.next_page, routing=options.routing
+            )
+        except Exception as error:
+            # What was emitted cannot be taken back, and would come a second time.
+            if collector.candidates or not question.adapt(error):
+                raise
+        else:
+            # A shard without our fields refuses nothing: some shards may answer, and others refuse the plan.
+            if gaps and not collector.candidates and question.adapt(gaps):
+                continue
+            if not is_confirmed:
+                yield from _confirm_since(started, subject)
+            collector.result(gaps)
+            return

@@ -1,0 +1,369 @@
+"""
+Fetches documents that a lookup found: their texts, and the values of further fields.
+
+What is made of them lives elsewhere: the verification of a lookup is in ``verify``, grouping in ``flows.grouping``.
+
+Verification of what a lookup found: get the texts of the near-duplicates, and keep those whose text is the same.
+
+How similar two texts are is computed in ``index.measures``. Here is where the texts come from, and what happens to a
+near-duplicate whose text is not available: it is kept, without a similarity, and the answer says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import fingerprint as compute_fingerprint
+from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.verification import TextSource, Verification
+from es_simhash.mapping.meta import IndexSettings, check_text_fields
+from es_simhash.mapping.texts_flow import read_hit, search_texts
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Index, index_key
+from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.view import Hits
+
+# Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
+FETCH = 500
+
+
+def meant_hits(hits: Hits, routing: str | None) -> Hits:
+    """
+    Return those of *hits*, documents of one id, that the caller means: those with the *routing* value, else all.
+    """
+    return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
+
+
+def fetch_hits(
+    index: Index,
+    wanted: Sequence[Key],
+    take: Callable[[Mapping[str, Any]], None],
+    *,
+    text_fields: Sequence[str],
+    docvalue_fields: Sequence[Any] = (),
+    page: int = FETCH,
+    versions: bool = False,
+) -> Flow[dict[Key, Gap | None]]:
+    """
+    Give *take* the hit of each document *wanted*; return those without one, and why.
+
+    Cost: one search for every *page* of them.
+
+    Args:
+        index:
+            What to search.
+        wanted:
+            Which documents.
+        take:
+            Gets each hit; also hits of other documents with one of the ids.
+        text_fields:
+            Fields brought from ``_source``, or from stored fields where an index keeps no source; may be empty.
+        docvalue_fields:
+            Fields brought from doc values.
+        page:
+            Most documents of a search.
+        versions:
+            Whether hits are to have ``_seq_no`` and ``_primary_term``.
+
+    Returns:
+        The documents without a hit: ``None`` for one that is not there any more, a gap where shards did not answer.
+    """
+    unanswered: dict[Key, Gap | None] = {}
+    done, copies = 0, 1
+    while done < len(wanted):
+        part = wanted[done : done + page]
+        # One id may stand in several of the indices, and in several shards of one.
+        documents = len({key.id for key in part}) * len({key.index for key in part})
+        size = copies * max(len(part), min(documents, 2 * page))
+        body = _body(part, size, docvalue_fields, versions=versions)
+        try:
+            answer = yield from _search(index, body, text_fields)
+        except Exception as error:
+            if not is_window_refused(error) or page == 1:
+                raise
+            page = max(1, page // 2)
+            continue
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            take(hit)
+        missing = set(part) - set(map(document_key, hits))
+        if missing and len(hits) >= size:
+            copies *= 2
+            continue
+        done += len(part)
+        gaps = find_gaps(answer)
+        unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
+    return unanswered
+
+
+def _body(wanted: Sequence[Key], size: int, docvalue_fields: Sequence[Any], *, versions: bool) -> dict[str, Any]:
+    """Return the body of a search for the documents *wanted*, with at most *size* hits."""
+    ids = list(dict.fromkeys(key.id for key in wanted))
+    names = list(dict.fromkeys(key.index for key in wanted))
+    query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
+    body: dict[str, Any] = {"size": size, "query": query}
+    if versions:
+        body["seq_no_primary_term"] = True
+    if docvalue_fields:
+        body["docvalue_fields"] = list(docvalue_fields)
+    return body
+
+
+def _search(index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> Flow[dict[str, Any]]:
+    if text_fields:
+        return (yield from search_texts(index, body, text_fields))
+    answer: dict[str, Any] = yield Call("search", {"index": index, "body": {**body, "_source": False}})
+    return answer
+
+
+def verify_near_dups(
+    index: Index,
+    found: Sequence[NearDups],
+    texts: Sequence[str],
+    *,
+    settings: IndexSettings,
+    verification: Verification,
+    page: int = FETCH,
+) -> Flow[list[NearDups]]:
+    """
+    Return the answers *found* with the similarity of each near-duplicate to the text asked for.
+
+    Cost: one search for every 500 different near-duplicates; none if there are none, or the caller has the texts.
+
+    Args:
+        index:
+            What was searched.
+        found:
+            One answer for each text.
+        texts:
+            The texts asked for.
+        settings:
+            The settings that the index records.
+        verification:
+            The bound, and where the texts are.
+        page:
+            Texts fetched at once.
+
+    Returns:
+        Answers without the near-duplicates below the bound, ordered by similarity, largest first; those that could not
+        be compared come last. A near-duplicate whose text was changed, redacted or cut since it was fingerprinted is
+        not dropped for that.
+
+    Raises:
+        InvalidInputError: If the texts are to come from the index and nothing says from which field.
+    """
+    wanted = list({each.key: each for answer in found for each in answer}.values())
+    fields: tuple[str, ...] = ()
+    if verification.texts is not None:
+        texts_found = yield Compute(_ask, (verification.texts, wanted))
+    else:
+        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
+        if not fields:
+            raise _no_fields(index)
+        texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
+    compared = _Compared(texts_found, settings, fields, verification)
+    answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), compared))
+    return answers
+
+
+@dataclass(frozen=True, slots=True)
+class NoText:
+    """
+    Why a near-duplicate has no text to compare.
+
+    Attributes:
+        kind:
+            ``"no_source"``: the caller's function has none. ``"not_read"``: shards did not answer. ``"deleted"``.
+            ``"unreadable"``: the document has no text in the fields. ``"changed"``: its text is not the one of its
+            fingerprint.
+        detail:
+            What more is known.
+    """
+
+    kind: Literal["no_source", "not_read", "deleted", "unreadable", "changed"]
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        match self.kind:
+            case "no_source":
+                return "the text source has no text for it"
+            case "not_read":
+                return f"its text was not read: {self.detail}"
+            case "deleted":
+                return "the document was deleted meanwhile"
+            case "changed":
+                return "its text does not fit its fingerprint: it was changed, redacted or cut"
+            case _:
+                return self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTexts:
+    """
+    The texts of documents, and why others have none.
+
+    Attributes:
+        texts:
+            The texts.
+        missing:
+            Why a document has none.
+        versions:
+            Of which version each text is, its ``_seq_no`` and ``_primary_term``, where that was asked for.
+    """
+
+    texts: dict[Key, str] = field(default_factory=dict)
+    missing: dict[Key, NoText] = field(default_factory=dict)
+    versions: dict[Key, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, hit: Mapping[str, Any], fields: Sequence[str]) -> None:
+        """Add the text of a hit."""
+        key = document_key(hit)
+        if "_seq_no" in hit:
+            self.versions[key] = hit["_seq_no"], hit["_primary_term"]
+        try:
+            self.texts[key] = read_hit(hit, fields)
+        except InvalidInputError as error:
+            self.missing[key] = NoText("unreadable", str(error))
+
+    def check_read(self) -> None:
+        """
+        Raise an error if shards did not answer.
+
+        Raises:
+            IncompleteSearchError: If a text was not read for that.
+        """
+        reasons = tuple(dict.fromkeys(str(why) for why in self.missing.values() if why.kind == "not_read"))
+        if reasons:
+            raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=reasons)
+
+
+def _ask(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
+    found = FoundTexts()
+    for each in wanted:
+        text = source(each)
+        if isinstance(text, str):
+            found.texts[each.key] = text
+        elif text is None:
+            found.missing[each.key] = NoText("no_source")
+        else:
+            raise WrongTypeError(
+                f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None"
+            )
+    return found
+
+
+def fetch_texts(
+    index: Index, wanted: Sequence[Key], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
+) -> Flow[FoundTexts]:
+    """
+    Return the texts of the documents *wanted*, at most *page* at once, and on request of which *versions* they are.
+
+    They are read from ``_source``, or from stored fields where an index keeps no source.
+    """
+    found = FoundTexts()
+    unanswered = yield from fetch_hits(
+        index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
+    )
+    for key, gap in unanswered.items():
+        found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
+    return found
+
+
+def fetch_text(
+    index: Index, id: str, *, settings: IndexSettings, verification: Verification, routing: str | None = None
+) -> Flow[str]:
+    """
+    Return the text of the document *id*, for verifying its near-duplicates.
+
+    Args:
+        index:
+            What to search.
+        id:
+            The document's id.
+        settings:
+            The settings that the index records.
+        verification:
+            Where the text is.
+        routing:
+            Which document is meant, where several have that id.
+
+    Raises:
+        InvalidInputError: If its text is not available, or several documents of that id have different texts.
+        IncompleteSearchError: If not all shards answered: a copy of the document there may have another text.
+    """
+    if verification.texts is not None:
+        itself = NearDup(id, index_key(index), 0, 0, routing=routing)
+        found = yield Compute(_ask, (verification.texts, [itself]))
+    else:
+        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
+        if not fields:
+            raise _no_fields(index)
+        found = FoundTexts()
+        answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
+        check_whole(find_gaps(answer))
+        for hit in meant_hits(answer["hits"]["hits"], routing):
+            found.add(hit, fields)
+    if len(set(found.texts.values())) != 1:
+        reason = next(iter(found.missing.values()), "there is none, or several documents of that id differ on it")
+        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {reason}")
+    return str(next(iter(found.texts.values())))
+
+
+def _no_fields(index: Index) -> InvalidInputError:
+    return InvalidInputError(
+        f"index {shorten(index)} does not record its text field: name the text field of the verification, "
+        "or record it (put_mapping, or es-simhash create --existing --text-field)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What near-duplicates are compared by: their texts, where those come from, the measure and the bound."""
+
+    found: FoundTexts
+    settings: IndexSettings
+    fields: Sequence[str]
+    verification: Verification
+
+    def current_fingerprints(self) -> dict[Key, int | None]:
+        """Return the fingerprints of the texts; empty if these are not the fields that were fingerprinted."""
+        if not self.fields or tuple(self.fields) != self.settings.text_fields:
+            return {}
+        return {key: compute_fingerprint(text, scheme=self.settings.scheme) for key, text in self.found.texts.items()}
+
+
+def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
+    known, bound = compared.found.texts, compared.verification.similarity
+    measure = compared.verification.text_measure.after(compared.settings.scheme)
+    prepared = dict(zip(known, measure.prepare(list(known.values())), strict=True))
+    current = compared.current_fingerprints()
+    answers = []
+    wanted = measure.prepare([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
+    for answer, asked in zip(found, wanted, strict=True):
+        kept: list[NearDup] = []
+        missing: list[tuple[NearDup, NoText]] = []
+        for each in answer:
+            if each.key not in prepared:
+                missing.append((each, compared.found.missing[each.key]))
+                kept.append(each)
+                continue
+            same = measure.compare(asked, prepared[each.key], bound=bound)
+            if same.similarity >= bound:
+                kept.append(replace(each, similarity=same.similarity, containment=same.containment))
+            elif each.key in current and current[each.key] != each.fingerprint:
+                missing.append((each, NoText("changed")))
+                kept.append(each)
+        kept.sort(key=_order)
+        reasons = (f"document {each.id!r} of {each.index!r} was not compared: {why}" for each, why in missing)
+        answers.append(replace(answer, items=tuple(kept), unverified=tuple(reasons)))
+    return answers
+
+
+def _order(near_dup: NearDup) -> tuple[float, int, str, str, str]:
+    similarity = -1.0 if near_dup.similarity is None else near_dup.similarity
+    return -similarity, *near_dup.order

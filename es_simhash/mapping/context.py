@@ -1,0 +1,189 @@
+"""
+What a client object knows: its prefix, the scheme asked for, and what it has learned about indices.
+
+What a name of an index may look like is here too. No request is made here: ``resolve`` fills the memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from es_simhash.hashing import Scheme, get_scheme
+from es_simhash.mapping.faults import Fault
+from es_simhash.mapping.fields import DEFAULT_PREFIX
+from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.names import Index, index_key
+
+# How long settings are used before the whole mapping is read again. Meanwhile ``confirmation`` compares them.
+SETTINGS_SECONDS = 60.0
+
+
+# How long statistics and limits of an index are used: they only decide which plan is the fastest.
+STATS_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFault:
+    """
+    One reason why a concrete index cannot be used.
+
+    Attributes:
+        index:
+            Name of the concrete index.
+        fault:
+            What is wrong with its mapping.
+    """
+
+    index: str
+    fault: Fault
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        return f"index {self.index!r}: {self.fault}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """
+    The concrete indices behind a name, an alias, a pattern, a data stream or a list of these.
+
+    Attributes:
+        mappings:
+            Their mappings (the part below ``mappings`` of an answer), by name, sorted. Empty where they may not be
+            read, and where settings were remembered.
+        each:
+            The settings that each index with our fields records, by name, sorted. A flow that writes to an index goes
+            by these.
+        faults:
+            Why some indices cannot be used.
+        assumed:
+            The settings to use where the mappings may not be read; else ``None``.
+        marker:
+            Full name of the marker that all of them have, for a search to insist on; ``None`` where one has none.
+    """
+
+    mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    each: Mapping[str, IndexSettings] = field(default_factory=dict)
+    faults: tuple[IndexFault, ...] = ()
+    assumed: IndexSettings | None = None
+    marker: str | None = None
+
+    @property
+    def unmapped(self) -> tuple[str, ...]:
+        """Names of the indices that have no field of ours at all."""
+        faulty = {fault.index for fault in self.faults}
+        return tuple(name for name in self.mappings if name not in self.each and name not in faulty)
+
+
+@dataclass(slots=True)
+class Context:
+    """
+    What the flows of one client object share.
+
+    Attributes:
+        prefix:
+            Name of the object that holds the fields.
+        wanted:
+            The scheme the caller asked for; a name without version accepts the version that an index has.
+            ``None`` to adopt the index's.
+        clock:
+            Returns seconds that only grow; decides when what was learned is too old.
+    """
+
+    prefix: str = DEFAULT_PREFIX
+    wanted: str | Scheme | None = None
+    clock: Callable[[], float] = lambda: 0.0
+    _settings: dict[str, tuple[float, IndexSettings, Resolved]] = field(default_factory=dict)
+    _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
+    _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
+    _confirmed: dict[str, tuple[float, Resolved | None, Any]] = field(default_factory=dict)
+    _filled: dict[str, float] = field(default_factory=dict)
+
+    def accepts(self, scheme: Scheme) -> bool:
+        """Return whether *scheme* is one that the caller asked for."""
+        return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
+
+    def assumed_settings(self) -> IndexSettings | None:
+        """Return the settings to use where no mapping can be read; ``None`` if the caller named no scheme."""
+        # Nothing says that no program has rounded the numbers, so scripts may not read them.
+        return None if self.wanted is None else IndexSettings(get_scheme(self.wanted), value_type="number")
+
+    def recall(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
+        """Return the agreed settings and the concrete ones learned for *index*, unless they are too old."""
+        found = self._settings.get(index_key(index))
+        return found[1:] if found is not None and self.clock() - found[0] < SETTINGS_SECONDS else None
+
+    def recall_any(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
+        """Return what :meth:`recall` returns, however old it is: what a lookup began with may grow old meanwhile."""
+        found = self._settings.get(index_key(index))
+        return None if found is None else found[1:]
+
+    def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved) -> None:
+        """Remember settings for a while; mappings are left out, because they may be large."""
+        resolved = replace(resolved, mappings={})
+        self._settings[index_key(index)] = (self.clock(), agreed, resolved)
+        self.confirm(index, resolved, at=self.clock())
+
+    def unlearn(self, index: Index, settings: IndexSettings) -> None:
+        """Forget that *index* has the agreed *settings*, and its statistics; what was learned since stays."""
+        known = self.recall_any(index)
+        if known is not None and known[0] is settings:
+            self._settings.pop(index_key(index), None)
+            self._stats.pop(index_key(index), None)
+
+    def distrust_marker(self, index: Index, resolved: Resolved) -> None:
+        """Note that searches of *index* cannot insist on the marker of *resolved*, although its mapping has it."""
+        known = self._settings.get(index_key(index))
+        if known is not None and known[2] is resolved:
+            self._settings[index_key(index)] = (*known[:2], replace(resolved, marker=None))
+
+    def confirm(self, index: Index, resolved: Resolved, *, at: float, answer: Any = None) -> None:
+        """Note that the settings *resolved* of *index* were right at the time *at*, and the server's *answer* then."""
+        self._confirmed[index_key(index)] = (at, resolved, answer)
+
+    def is_confirmed_by(self, index: Index, resolved: Resolved, answer: Any) -> bool:
+        """Return whether the same *answer* of a server was found before to confirm the settings *resolved*."""
+        _, known, before = self._confirmed.get(index_key(index), (0.0, None, None))
+        return known is resolved and before is not None and before == answer
+
+    def seconds_since_confirmed(self, index: Index) -> float:
+        """Return how long ago the settings of *index* were known to be right."""
+        found = self._confirmed.get(index_key(index))
+        return math.inf if found is None else self.clock() - found[0]
+
+    def recall_stats(self, index: Index) -> IndexStats | None:
+        """Return the statistics learned for *index*, unless they are too old."""
+        when, stats = self._stats.get(index_key(index), (0.0, None))
+        return stats if stats is not None and self.clock() - when < STATS_SECONDS else None
+
+    def learn_stats(self, index: Index, stats: IndexStats) -> None:
+        """Remember *stats* for a while."""
+        self._stats[index_key(index)] = (self.clock(), stats)
+
+    def is_filled(self, index: Index) -> bool:
+        """Return whether no document of *index* lacked its passages a short while ago."""
+        return self.clock() - self._filled.get(index_key(index), -math.inf) < SETTINGS_SECONDS
+
+    def learn_filled(self, index: Index) -> None:
+        """Remember that no document of *index* lacks its passages."""
+        self._filled[index_key(index)] = self.clock()
+
+    def limits(self, index: Index) -> Limits:
+        """Return the limits learned for queries of *index*; what was refused long ago is tried again."""
+        when, limits = self._limits.get(index_key(index), (0.0, Limits()))
+        return limits if self.clock() - when < STATS_SECONDS else Limits()
+
+    def learn_limits(self, index: Index, limits: Limits) -> None:
+        """Remember *limits* together with those learned before."""
+        self._limits[index_key(index)] = (self.clock(), limits.within(self.limits(index)))
+
+    def forget(self) -> None:
+        """Forget everything learned, after a mapping was changed."""
+        self._settings.clear()
+        self._stats.clear()
+        self._limits.clear()
+        self._filled.clear()

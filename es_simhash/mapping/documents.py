@@ -1,0 +1,151 @@
+"""
+Documents to text and back: find the text in a document, put fingerprint fields into a copy of it.
+
+Pure, one document at a time. Bulk actions are in ``actions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
+from es_simhash.mapping.fields import DEFAULT_PREFIX, fingerprint_fields, made_wrong, without_fingerprint
+
+
+def document_fields(
+    text: str | None,
+    *,
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    prefix: str = DEFAULT_PREFIX,
+    value: bool = True,
+    passages: bool = False,
+) -> dict[str, Any]:
+    """
+    Return the fields that a document with *text* carries, as one nested object; ``{}`` where it has no features.
+
+    Args:
+        text:
+            The text; ``None`` counts as no text.
+        scheme:
+            Name of a scheme, or a scheme.
+        prefix:
+            Name of the object that holds the fields.
+        value:
+            Whether to add the signed 64-bit copy that script filters read.
+        passages:
+            Whether to add the terms of the text's passages, for an index that has them.
+
+    Raises:
+        TypeError: If *text* is not a string.
+        InvalidInputError: If the scheme or prefix cannot be used.
+
+    Examples:
+        >>> document_fields(" ... ")
+        {}
+        >>> sorted(document_fields("the quick brown fox")["simhash"])
+        ['block0', 'block1', 'block2', 'block3', 'fingerprint', 'value']
+    """
+    found = None if text is None else fingerprint(text, scheme=scheme)
+    terms: list[str] = []
+    if passages and text is not None:
+        from es_simhash.hashing.batches import stored_term_list  # noqa: PLC0415 -- loads numpy
+
+        [terms] = stored_term_list([text], [found])
+    return fingerprint_fields(found, prefix=prefix, value=value, passages=terms)
+
+
+def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield what stands at *path* below *node*: keys may be dotted, and lists are walked in order."""
+    if isinstance(node, (list, tuple)):
+        for each in node:
+            yield from _values(each, path)
+    elif not path:
+        yield node
+    elif isinstance(node, Mapping):
+        for length in range(1, len(path) + 1):
+            key = ".".join(path[:length])
+            if key in node:
+                yield from _values(node[key], path[length:])
+
+
+def read_values(document: Mapping[str, Any], field: str) -> list[Any]:
+    """
+    Return the values of *field* in *document*, in order; empty where it has none.
+
+    A field may be a path (``body.text``), written nested or dotted in the document.
+
+    Examples:
+        >>> read_values({"by": [{"name": "a"}, {"name": "b"}]}, "by.name")
+        ['a', 'b']
+    """
+    return list(_values(document, field.split(".")))
+
+
+def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+    """
+    Return the text of *document*: the values of *fields* in that order, joined by line feeds.
+
+    A field may be a path (``body.text``), written nested or dotted in the document; lists are read in order.
+
+    Returns:
+        The text, or ``None`` where none of the fields holds any.
+
+    Raises:
+        InvalidInputError: If a value is not a string; the message names field and value.
+    """
+    parts = []
+    for name in fields:
+        for value in _values(document, name.split(".")):
+            if isinstance(value, str):
+                parts.append(value)
+            elif value is not None:
+                raise InvalidInputError(
+                    f"field {name!r} holds {shorten(value)} ({type(value).__name__}), not text: give a string"
+                )
+    return "\n".join(parts) if parts else None
+
+
+def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+    """
+    Return the text of a *hit* of a search, from ``_source`` or from stored fields; ``None`` where it has none.
+    """
+    try:
+        return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+    except InvalidInputError:
+        return None
+
+
+def carries(partial: Mapping[str, Any], field: str) -> bool:
+    """
+    Return whether a partial update with *partial* sets or clears *field*.
+    """
+
+    def decides(node: Any, path: Sequence[str]) -> bool:
+        if not path or not isinstance(node, Mapping):
+            return True  # a list, a null or a scalar replaces all that was below
+        keys = [(length, ".".join(path[:length])) for length in range(1, len(path) + 1)]
+        return any(key in node and decides(node[key], path[length:]) for length, key in keys)
+
+    return decides(partial, field.split("."))
+
+
+def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """
+    Return a copy of *document* with *fields* instead of those of an earlier fingerprint, and instead of what these make
+    wrong.
+
+    Raises:
+        InvalidInputError: If *document* holds something of its own under *prefix*.
+    """
+    held = document.get(prefix)
+    if held is not None and not isinstance(held, Mapping):
+        raise InvalidInputError(
+            f"field {prefix!r} already holds {shorten(held)}: choose another prefix for the fingerprint fields"
+        )
+    own = fields.get(prefix) or {}
+    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(own))
+    if own:
+        copy[prefix] = {**(copy.get(prefix) or {}), **own}
+    return copy

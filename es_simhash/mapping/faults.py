@@ -1,0 +1,381 @@
+"""
+Faults that prevent the use of an index, as data, and the function that finds them in a mapping.
+
+A fault is a kind and fields; its sentence is made last, for people, and no code reads it. No request is made here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from es_simhash.errors import MappingError
+from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
+from es_simhash.mapping.mapping import FIELD_TYPES, NEEDED_FIELDS
+
+FaultKind = Literal[
+    "not_parsed",
+    "no_subobjects",
+    "not_mapped",
+    "wrong_type",
+    "not_an_object",
+    "not_indexed",
+    "no_doc_values",
+    "normalizer",
+    "null_value",
+    "values_dropped",
+    "runtime_field",
+    "no_scheme",
+    "bad_record",
+    "other_scheme",
+    "not_searchable",
+    "without_fingerprint",
+    "no_source",
+    "partial_source",
+    "hidden_groups",
+    "hidden_field",
+    "template",
+    "not_verified",
+    "regrouping",
+    "no_marker",
+    "several_markers",
+    "pipeline_errors",
+    "without_passages",
+    "passages_partial",
+]
+
+# Groups are named by ids, which have at most so many bytes.
+LONGEST_ID = 512
+
+# Each kind's sentence, and what to do. The names in braces are attributes of the fault.
+_SENTENCES: dict[FaultKind, tuple[str, str]] = {
+    "not_parsed": (
+        "the whole mapping is not enabled, so no search finds a document by a field",
+        'create a new index without "enabled": false, and index the documents there',
+    ),
+    "no_subobjects": (
+        "the mapping has no objects (subobjects: false), and our fields are in one",
+        "create a new index without it, and index the documents there",
+    ),
+    "not_mapped": (
+        "field {field!r} is not mapped; it must be {wanted!r}",
+        "add it with put_mapping, and backfill the existing documents",
+    ),
+    "wrong_type": (
+        "field {field!r} is mapped as {found!r}; it must be {wanted!r}",
+        "create a new index, or use another prefix",
+    ),
+    "not_an_object": (
+        "field {field!r} is {found}; it must be a plain object",
+        "create a new index, or use another prefix",
+    ),
+    "not_indexed": ("field {field!r} is not indexed", "create a new index, or use another prefix"),
+    "no_doc_values": ("field {field!r} has no doc values", "create a new index, or use another prefix"),
+    "normalizer": (
+        "field {field!r} has the normalizer {found!r}, which changes its values",
+        "create a new index, or use another prefix",
+    ),
+    "values_dropped": (
+        "field {field!r} ignores values above {found} characters",
+        "create a new index, or use another prefix",
+    ),
+    "null_value": (
+        "field {field!r} has {found!r} where a document has null",
+        "create a new index, or use another prefix",
+    ),
+    "runtime_field": (
+        "field {field!r} is also a runtime field, whose values searches read in place of the indexed ones",
+        "remove the runtime field from the mapping",
+    ),
+    "no_scheme": ("the mapping records no scheme", "add it with put_mapping"),
+    "bad_record": ("{found}", "write the record again with put_mapping"),
+    "other_scheme": (
+        "the index uses scheme {found}, not {wanted}",
+        "leave scheme out to adopt the index's own, or use another prefix",
+    ),
+    "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
+    "without_fingerprint": (
+        "{found} of {wanted} documents have no fingerprint and cannot be found",
+        "backfill them (texts without features get none)",
+    ),
+    "no_source": (
+        "the index stores no _source, so no document can be updated",
+        "send each document whole, through ingest or with_fingerprints",
+    ),
+    "hidden_groups": (
+        "_source does not show field {field!r}, so the groups of documents cannot be read",
+        "ingest with on_duplicate=None (--on-duplicate none), or create a new index with a whole _source",
+    ),
+    "hidden_field": (
+        "_source does not show field {field!r}, so documents cannot be read with it",
+        "leave the field out, or create a new index with a whole _source",
+    ),
+    "template": (
+        "a rollover of {wanted!r} creates an index without our fields, because {found}",
+        (
+            "store what build_component_template returns, with the settings of the indices there, and name it in "
+            "composed_of of the index template (docs/rollover.md)"
+        ),
+    ),
+    "not_verified": (
+        "documents are grouped by distance alone, so texts of one group may have little in common",
+        "compare their texts with reconcile(regroup=True, verify=True)",
+    ),
+    "regrouping": (
+        "the grouping is being changed {found}",
+        "finish that (reconcile(regroup=True), or es-simhash reconcile --regroup)",
+    ),
+    "no_marker": (
+        "the mapping has no marker of its settings, so lookups read the mapping again and again",
+        "add it with put_mapping, which changes no document",
+    ),
+    "several_markers": (
+        "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
+        "keep one with put_mapping, which changes no document; create_index does so where a template has our fields",
+    ),
+    "pipeline_errors": (
+        "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",
+        "backfill them",
+    ),
+    "without_passages": (
+        "{found} of {wanted} documents with a fingerprint have no passages, so lookups of passages are refused",
+        "backfill them",
+    ),
+    "passages_partial": (
+        "passages were added to an index with documents, so lookups of passages are refused",
+        "backfill it once, without a filter",
+    ),
+    "partial_source": (
+        "_source leaves fields out ({found}), so an update would lose their postings",
+        "send each document whole, through ingest or with_fingerprints, or create a new index with a whole _source",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """
+    One reason why an index, or a part of it, cannot be used.
+
+    Attributes:
+        kind:
+            What is wrong, as a word for programs.
+        field:
+            Full name of the field concerned; empty where the fault is not about one field.
+        found:
+            What is there.
+        wanted:
+            What must be there.
+    """
+
+    kind: FaultKind
+    field: str = ""
+    found: str = ""
+    wanted: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, as a sentence for people."""
+        return _SENTENCES[self.kind][1]
+
+    def __str__(self) -> str:
+        """Return what is wrong, as a sentence for people."""
+        return _SENTENCES[self.kind][0].format(field=self.field, found=self.found, wanted=self.wanted)
+
+
+def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
+    """
+    Return the error that names the first of *faults* of *index*, and carries all of them.
+
+    Args:
+        index:
+            Name of the index.
+        faults:
+            At least one.
+    """
+    first, *others = faults
+    more = f" (and {len(others)} more)" if others else ""
+    return MappingError(
+        f"index {index!r}: {first}{more}: {first.advice}",
+        problems=tuple(map(str, (first, *others))),
+        kinds=tuple(each.kind for each in (first, *others)),
+    )
+
+
+def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
+    """
+    Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none.
+    """
+    # The server keeps such documents whole, and indexes none of their fields: each search finds nothing, and says so.
+    if is_disabled(mapping):
+        return [Fault("not_parsed")]
+    if mapping.get("subobjects") in (False, "false"):
+        return [Fault("no_subobjects")]
+    ours = (mapping.get("properties") or {}).get(prefix)
+    if ours is None:
+        return [Fault("not_mapped", prefix, wanted="object")]
+    properties = ours.get("properties")
+    if not isinstance(properties, Mapping):
+        return [Fault("wrong_type", prefix, str(ours.get("type", "something else")), "object")]
+    # The blocks of a nested object, or of one that is not parsed, match no query on the document.
+    if is_disabled(ours):
+        return [Fault("not_an_object", prefix, "not enabled")]
+    if ours.get("type", "object") != "object":
+        return [Fault("not_an_object", prefix, f"mapped as {ours['type']!r}")]
+    faults = []
+    for name in FIELD_TYPES:
+        full = f"{prefix}.{name}"
+        if name in properties:
+            faults += _judge_field(name, full, properties[name])
+        elif name in NEEDED_FIELDS:
+            faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
+        if full in (mapping.get("runtime") or {}):
+            faults.append(Fault("runtime_field", full))
+    return faults
+
+
+def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
+    """
+    Return what prevents groups in an index whose *mapping* has no fault that prevents lookups; empty if nothing does.
+    """
+    properties = mapping["properties"][prefix]["properties"]
+    faults = []
+    for name in GROUPED:
+        full, found = f"{prefix}.{name}", properties.get(name)
+        longest = None if found is None else found.get("ignore_above")
+        if found is None:
+            faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
+        elif found.get("doc_values") is False:
+            faults.append(Fault("no_doc_values", full))
+        elif found.get("index") is False:
+            faults.append(Fault("not_indexed", full))
+        elif longest is not None and int(longest) < LONGEST_ID:
+            faults.append(Fault("values_dropped", full, str(longest)))
+    return faults
+
+
+def is_disabled(node: Mapping[str, Any]) -> bool:
+    """
+    Return whether a mapping, or an object in it, has ``enabled: false``: a server then indexes no field of it.
+    """
+    return node.get("enabled") in (False, "false")
+
+
+def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
+    """Return the fault of our field *name*, which is mapped as *found*; at most one."""
+    wanted = FIELD_TYPES[name]["type"]
+    if found.get("type") != wanted:
+        return [Fault("wrong_type", full, str(found.get("type", "object")), wanted)]
+    if (name.startswith("block") or name == "passages") and found.get("index") is False:
+        return [Fault("not_indexed", full)]
+    if name == "fingerprint" and found.get("doc_values") is False:
+        return [Fault("no_doc_values", full)]
+    if found.get("normalizer") is not None:
+        return [Fault("normalizer", full, str(found["normalizer"]))]
+    # Our fields are null where they do not apply.
+    if found.get("null_value") is not None:
+        return [Fault("null_value", full, str(found["null_value"]))]
+    # The length of these values is known; a server drops longer ones without a word.
+    longest = found.get("ignore_above")
+    lengths = {"fingerprint": 16, "passages": 6} | {f"block{number}": 4 for number in range(4)}
+    if longest is not None and int(longest) < lengths.get(name, 0):
+        return [Fault("values_dropped", full, str(longest))]
+    return []
+
+
+def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
+    """
+    Return why updates of documents in an index with *mapping* would lose data; empty if they would not.
+
+    A server carries a partial update out by indexing the whole document again from its ``_source``: an indexed field
+    that is not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
+    """
+    source = mapping.get("_source") or {}
+    if _is_off(source):
+        return [Fault("no_source")]
+    includes, excludes = _names(source, "includes"), _names(source, "excludes")
+    only = [] if "*" in includes else [f"includes only {', '.join(includes)}"] if includes else []
+    without = [f"excludes {', '.join(excludes)}"] if excludes else []
+    return [Fault("partial_source", found="; ".join([*only, *without]))] if only or without else []
+
+
+def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault]:
+    """
+    Return why the groups of documents cannot be read from the ``_source`` of an index with *mapping*; at most one.
+    """
+    hidden = _hidden(mapping, [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")])
+    return [Fault("hidden_groups", name) for name in hidden[:1]]
+
+
+def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return those of the fields *names* that the ``_source`` of an index with *mapping* leaves out."""
+    source = mapping.get("_source") or {}
+    if _is_off(source):
+        return list(names)
+    includes, excludes = _names(source, "includes") or ["*"], _names(source, "excludes")
+    return [name for name in names if not _is_named(name, includes) or _is_named(name, excludes)]
+
+
+def _is_off(source: Mapping[str, Any]) -> bool:
+    return is_disabled(source) or str(source.get("mode")).lower() == "disabled"
+
+
+def _is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of *patterns*, in which ``*`` stands for anything, names the field or an object around it."""
+    regexes = [".*".join(map(re.escape, each.split("*"))) for each in patterns]
+    return any(re.fullmatch(rf"{each}(\..*)?", name) for each in regexes)
+
+
+def _names(source: Mapping[str, Any], key: str) -> list[str]:
+    found = source.get(key) or []
+    return [found] if isinstance(found, str) else list(map(str, found))
+
+
+def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
+    """
+    Refuse to add our fields to the index *name* if its *mapping* has something else below *prefix*, or hides them.
+
+    Raises:
+        MappingError: If it does.
+    """
+    faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
+    if faults:
+        raise mapping_error(name, faults)
+
+
+def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
+    """
+    Refuse to decide about duplicates in indices with *mappings* if the groups of their documents cannot be read.
+
+    Raises:
+        MappingError: If the ``_source`` of one of them does not show a group field.
+    """
+    for name, mapping in mappings.items():
+        if faults := find_hidden_groups(mapping, prefix=prefix):
+            raise mapping_error(name, faults)
+
+
+def refuse_hidden_fields(mappings: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> None:
+    """
+    Refuse to read the fields *names* of documents of indices with *mappings* if ``_source`` leaves one out.
+
+    Raises:
+        MappingError: If it does.
+    """
+    for index, mapping in mappings.items():
+        if hidden := _hidden(mapping, names):
+            raise mapping_error(index, [Fault("hidden_field", hidden[0])])
+
+
+def refuse_partial_sources(mappings: Mapping[str, Mapping[str, Any]]) -> None:
+    """
+    Refuse to update documents of indices with *mappings*, by name, if an update would lose data.
+
+    Raises:
+        MappingError: If one of them keeps no ``_source``, or only a part.
+    """
+    for name, mapping in mappings.items():
+        if faults := find_source_faults(mapping):
+            raise mapping_error(name, faults)

@@ -1,0 +1,230 @@
+"""
+The fields of a document with a fingerprint. No other module spells their names.
+
+Plain names and plain dicts. Nothing here reads a text, builds a query or knows a server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.arguments import check_items
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import block_terms, to_hex
+
+DEFAULT_PREFIX = "simhash"
+
+# No dot: one nested object per document. No quote or blank: the prefix also stands in scripts and in KQL.
+_PREFIX = re.compile(r"[^\W_][\w-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """
+    The full names of our fields below one prefix.
+
+    Args:
+        prefix:
+            Name of the object that holds them: letters, digits, ``_`` and ``-``, no dots.
+
+    Raises:
+        InvalidInputError: If *prefix* cannot name such an object.
+
+    Examples:
+        >>> Fields("body_hash").blocks[3]
+        'body_hash.block3'
+    """
+
+    prefix: str = DEFAULT_PREFIX
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prefix, str):
+            raise WrongTypeError(f"prefix must be a string, not {type(self.prefix).__name__}")
+        if not _PREFIX.fullmatch(self.prefix):
+            raise InvalidInputError(
+                f"prefix {shorten(self.prefix)} cannot name the fields: use letters, digits, '_' and '-', "
+                "beginning with a letter or digit, without dots"
+            )
+
+    @property
+    def fingerprint(self) -> str:
+        """Keyword field of the 16 hex digits."""
+        return f"{self.prefix}.fingerprint"
+
+    @property
+    def blocks(self) -> tuple[str, str, str, str]:
+        """Keyword fields of the four block terms, most significant first."""
+        p = self.prefix
+        return (f"{p}.block0", f"{p}.block1", f"{p}.block2", f"{p}.block3")
+
+    @property
+    def value(self) -> str:
+        """Long field of the signed fingerprint, for scripts."""
+        return f"{self.prefix}.value"
+
+    @property
+    def passages(self) -> str:
+        """Keyword field of the terms of passages, where the index has them."""
+        return f"{self.prefix}.passages"
+
+    @property
+    def contained_in(self) -> str:
+        """Keyword field of the id of the document that contains this one, where the index has passages."""
+        return f"{self.prefix}.contained_in"
+
+    @property
+    def group(self) -> str:
+        """Keyword field of the group that a document belongs to."""
+        return f"{self.prefix}.group"
+
+    @property
+    def duplicate_of(self) -> str:
+        """Keyword field of the canonical's id, on duplicates only."""
+        return f"{self.prefix}.duplicate_of"
+
+    @property
+    def distance(self) -> str:
+        """Byte field of the distance to the canonical, in bits, on duplicates only."""
+        return f"{self.prefix}.distance"
+
+    @property
+    def error(self) -> str:
+        """Keyword field that says why an ingest pipeline made no fingerprint."""
+        return f"{self.prefix}.error"
+
+    @property
+    def at(self) -> str:
+        """Date field of the moment a document was grouped."""
+        return f"{self.prefix}.at"
+
+
+CONTAINED_IN = "contained_in"
+"""Name, without the prefix, of the tag of a document that adds nothing to another."""
+
+OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error", CONTAINED_IN)
+"""Names, without the prefix, of what another text makes wrong; the group fields are not among them."""
+
+GROUPED = ("group", "duplicate_of", "distance", "at")
+"""Names, below the prefix, of what grouping writes."""
+
+
+def fingerprint_fields(
+    fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True, passages: Sequence[str] = ()
+) -> dict[str, Any]:
+    """
+    Return the fields that put *fingerprint* into a document, as one nested object.
+
+    Args:
+        fingerprint:
+            Unsigned 64-bit SimHash, or ``None`` for a text without features.
+        prefix:
+            Name of the object.
+        value:
+            Whether to add the signed 64-bit copy that script filters read. It is a decimal string: JSON libraries that
+            read numbers as doubles, as JavaScript does, would round it.
+        passages:
+            The terms of the text's passages, where the index has them.
+
+    Returns:
+        ``{prefix: {"fingerprint": ..., "block0": ..., ..., "value": ...}}``, or ``{}`` for ``None``, so that
+        ``document | fingerprint_fields(fingerprint)`` is right in both cases. A text without features in
+        a scheme may have passages.
+
+    Raises:
+        InvalidInputError: If the fingerprint does not fit in 64 bits, or the prefix is unusable.
+
+    Examples:
+        >>> fingerprint_fields(0x8000_0000_0000_000A)["simhash"]["fingerprint"]
+        '800000000000000a'
+        >>> fingerprint_fields(0x8000_0000_0000_000A)["simhash"]["value"]
+        '-9223372036854775798'
+    """
+    Fields(prefix)
+    fields: dict[str, Any] = {}
+    if fingerprint is not None:
+        fields["fingerprint"] = to_hex(fingerprint)
+        fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
+        if value:
+            fields["value"] = str(to_signed(fingerprint))
+    if passages:
+        fields["passages"] = list(check_items("passages", passages, of="strings"))
+    return {prefix: fields} if fields else {}
+
+
+def to_signed(fingerprint: int) -> int:
+    """
+    Return the number that the field ``value`` has: a ``long`` is signed, so the upper half of the range is negative.
+    """
+    return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
+
+
+def group_fields(
+    group: str, *, canonical: str | None = None, distance: int | None = None, at: str | None = None
+) -> dict[str, Any]:
+    """
+    Return the group fields of a document, without the prefix; fields that do not apply are ``None``.
+
+    Args:
+        group:
+            Name of the group: the id of its canonical.
+        canonical:
+            Id of the canonical, for a duplicate; ``None`` for the canonical itself.
+        distance:
+            Distance to it in bits, for a duplicate.
+        at:
+            The moment of grouping, ISO 8601 in UTC.
+    """
+    return {"group": group, "duplicate_of": canonical, "distance": None if canonical is None else distance, "at": at}
+
+
+def made_wrong(own: Mapping[str, Any]) -> tuple[str, ...]:
+    """
+    Return the names of the fields that the new fields *own* make wrong; without a fingerprint a document has no group.
+    """
+    return OWNED if own.get("fingerprint") is not None else (*OWNED, *GROUPED)
+
+
+def whole_update(own: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return *own* as a partial update has to state it: the server merges objects, so what *own* makes wrong is a null.
+    """
+    return dict.fromkeys(made_wrong(own)) | dict(own)
+
+
+def clearing(source: Mapping[str, Any], names: Iterable[str], *, prefix: str) -> dict[str, Any]:
+    """
+    Return the partial document that takes the fields *names* out of *source*, nested and dotted; empty if it has none.
+
+    An update cannot take a key out; a null in its place is indexed as nothing. If nothing else is in our object, the
+    null takes the place of the object.
+    """
+    held = source.get(prefix)
+    ours = {key for key, value in held.items() if value is not None} if isinstance(held, Mapping) else set()
+    names = list(names)
+    nested = {name: None for name in names if name in ours}
+    dotted: dict[str, Any] = {key: None for name in names if source.get(key := f"{prefix}.{name}") is not None}
+    return dotted | ({prefix: nested if ours - nested.keys() else None} if nested else {})
+
+
+def without_fingerprint(
+    document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX, names: Collection[str] = OWNED
+) -> dict[str, Any]:
+    """
+    Return a copy of *document* without *names*, the fields of an earlier fingerprint, nested or dotted.
+
+    Other keys below the prefix stay; an object that becomes empty goes. A prefix that holds something else
+    than an object is left as it is.
+    """
+    dotted = {f"{prefix}.{name}" for name in names}
+    copy = {key: value for key, value in document.items() if key not in dotted}
+    held = copy.get(prefix)
+    if isinstance(held, Mapping):
+        rest = {key: value for key, value in held.items() if key not in names}
+        if rest:
+            copy[prefix] = rest
+        else:
+            del copy[prefix]
+    return copy

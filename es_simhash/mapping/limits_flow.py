@@ -1,0 +1,240 @@
+"""
+How many hits, ids and terms a search of an index may ask for. Every search of every flow is cut to that here.
+
+A server names a limit when it refuses a search for it. The limit is remembered, and the search is sent again: long
+lists in its query are cut into parts, and hits that one page does not hold are read by a scroll, which keeps every
+order on every server. Flows know nothing of that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from es_simhash.mapping.limits import DEFAULT_MAX_TERMS
+from es_simhash.transport.answers import find_gaps, refusal_text, sentences
+from es_simhash.transport.names import index_key
+from es_simhash.transport.pages_flow import read_scroll, without_requests
+from es_simhash.transport.protocol import Call, Compute, Flow, Together, error_text, status_of
+from es_simhash.transport.retry_flow import attempt
+from es_simhash.transport.view import Hits
+
+_T = TypeVar("_T")
+
+_ALLOWED = {
+    "terms": re.compile(r"number of terms \[\d+\].{0,80}maximum of \[(\d+)\]"),
+    "ids": re.compile(r"Too many ids specified, allowed max result window is \[(\d+)\]"),
+    "window": re.compile(r"from \+ size must be less than or equal to: \[(\d+)\]"),
+}
+_SEARCHES = ("search", "msearch")
+# Parts of a query are clauses, of which servers allow 1,024 by default.
+_MOST_PARTS = 512
+# Parts of a body that are no queries.
+_OPAQUE = frozenset({"_source", "docvalue_fields", "params", "pit", "script", "search_after", "sort", "stored_fields"})
+
+
+class _TooManyPartsError(Exception):
+    """A query would have too many clauses; caught here."""
+
+
+@dataclass(slots=True)
+class ServerLimits:
+    """
+    What servers have shown to allow.
+
+    Attributes:
+        terms:
+            Values in one ``terms`` query (``index.max_terms_count``), the least of any index.
+        ids:
+            Ids in one ``ids`` query; Elasticsearch allows ``index.max_result_window``.
+        windows:
+            Hits that one search may ask for (``index.max_result_window``), by what is searched.
+    """
+
+    terms: int = DEFAULT_MAX_TERMS
+    ids: int | None = None
+    windows: dict[str, int] = field(default_factory=dict)
+
+    def learn(self, call: Call, refusal: str) -> None:
+        """Remember the limit for which the search *call* was refused."""
+        found = {name: int(match[1]) for name, words in _ALLOWED.items() if (match := words.search(refusal))}
+        self.terms = max(1, found.get("terms", self.terms))
+        self.ids = found.get("ids", self.ids)
+        if "window" in found and (target := _target(call)) is not None:
+            self.windows[target] = max(1, found["window"])
+
+    def cut(self, call: Call) -> Call:
+        """Return the search *call* within the limits, where it can be cut to them."""
+        given = body = call.arguments["body"]
+        if self.terms < DEFAULT_MAX_TERMS or self.ids is not None:
+            body = self._cut_lists(body)
+        window = self.windows.get(_target(call) or "")
+        if window is not None and body.get("size", 0) > window:
+            body = {**body, "size": window}
+        return call if body is given else replace(call, arguments={**call.arguments, "body": body})
+
+    def _cut_lists(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        left = [_MOST_PARTS]
+        try:
+            found: Mapping[str, Any] = self._cut_node(body, left)
+        except _TooManyPartsError:
+            return body  # the flow may know a search with shorter lists
+        return found if left[0] < _MOST_PARTS else body
+
+    def _cut_node(self, node: Any, left: list[int]) -> Any:
+        if isinstance(node, list):
+            return [self._cut_node(each, left) for each in node] if any(map(_is_nested, node)) else node
+        if not isinstance(node, Mapping):
+            return node
+        if len(node) == 1 and (parts := self._parts(node)):
+            left[0] -= len(parts["constant_score"]["filter"]["bool"]["should"])
+            if left[0] < 0:
+                raise _TooManyPartsError
+            return parts
+        return {key: each if key in _OPAQUE else self._cut_node(each, left) for key, each in node.items()}
+
+    def _parts(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what matches as *query* does, with the same score, if that has too long a list; else nothing."""
+        [(kind, given)] = query.items()
+        if kind not in ("ids", "terms") or not isinstance(given, Mapping):
+            return {}
+        common = {key: given[key] for key in ("boost", "_name") if key in given}
+        [(name, values), *more] = [each for each in given.items() if each[0] not in common] or [("", None)]
+        most = self.ids if kind == "ids" else self.terms
+        if more or not isinstance(values, list) or most is None or len(values) <= most:
+            return {}
+        if kind == "ids" and self.terms > most:
+            kind, name, most = "terms", "_id", self.terms
+        most = max(1, most)
+        should = [{kind: {name: values[begin : begin + most]}} for begin in range(0, len(values), most)]
+        return {"constant_score": {"filter": {"bool": {"should": should}}, **common}}
+
+
+def within_limits(flow: Flow[_T], limits: ServerLimits) -> Flow[_T]:
+    """
+    Return *flow* with its searches cut to what servers allow; *limits* are learned, and hold for later flows.
+
+    Cost: nothing where no search is refused. Else each limit costs one refused search, and more hits than a page holds
+    cost a scroll.
+    """
+    try:
+        request = next(flow)
+        while True:
+            answer: Any = None
+            failure: BaseException | None = None
+            try:
+                if isinstance(request, Together):
+                    calls = [_cut(each, limits) for each in request.calls]
+                    answer = yield replace(request, calls=calls)
+                    for place, (call, sent) in enumerate(zip(request.calls, calls, strict=True)):
+                        answer[place] = yield from _settle(call, sent, answer[place], limits)
+                elif isinstance(request, Call) and request.api in _SEARCHES:
+                    cut: Any = _cut(request, limits)
+                    answer = yield from _settle(request, cut, (yield from attempt(cut)), limits)
+                    if isinstance(answer, Exception):
+                        raise answer
+                else:
+                    answer = yield request
+            except BaseException as error:  # noqa: BLE001 -- the flow decides
+                failure = error
+            request = flow.send(answer) if failure is None else flow.throw(failure)
+    except StopIteration as stop:
+        result: _T = stop.value
+        return result
+
+
+def _cut(call: Call | Compute, limits: ServerLimits) -> Call | Compute:
+    """Return *call*, a search or anything else, within the limits."""
+    if not isinstance(call, Call) or call.api not in _SEARCHES:
+        return call
+    if call.api == "search":
+        return limits.cut(call)
+    body = list(call.arguments["body"])
+    body[1::2] = [limits.cut(each).arguments["body"] for each in _searches_of(call)]
+    return replace(call, arguments={**call.arguments, "body": body})
+
+
+def _searches_of(call: Call) -> list[Call]:
+    """Return the searches of a multi-search."""
+    lines = call.arguments["body"]
+    return [Call("search", {**head, "body": body}) for head, body in zip(lines[::2], lines[1::2], strict=True)]
+
+
+def _settle(call: Call | Compute, sent: Call | Compute, answer: Any, limits: ServerLimits) -> Flow[Any]:
+    """Return the *answer* to *call*, which was sent as *sent*, or a better one where a limit stands in its way."""
+    if not isinstance(call, Call) or not isinstance(sent, Call) or call.api not in _SEARCHES:
+        return answer
+    if call.api == "search":
+        return (yield from _settle_search(call, sent, answer, limits))
+    if isinstance(answer, Exception):
+        return answer
+    settled = []
+    for one, part, own in zip(_searches_of(call), _searches_of(sent), answer["responses"], strict=True):
+        found = yield from _settle_search(one, part, own, limits)
+        settled.append(_as_part(found) if isinstance(found, Exception) else found)
+    return {**answer, "responses": settled}
+
+
+def _as_part(error: Exception) -> dict[str, Any]:
+    """Return what a multi-search would say of a search that failed with *error*."""
+    if (status := status_of(error)) is None:
+        raise error
+    return {"status": status, "error": {"type": type(error).__name__, "reason": error_text(error)}}
+
+
+def _settle_search(call: Call, sent: Call, answer: Any, limits: ServerLimits) -> Flow[Any]:
+    while refusal := _refusal_of(answer):
+        limits.learn(call, refusal)
+        smaller = limits.cut(call)
+        if smaller == sent:
+            return answer
+        sent = smaller
+        answer = yield from attempt(sent)
+    window = sent.arguments["body"].get("size")
+    if window == call.arguments["body"].get("size") or isinstance(answer, Exception) or "error" in answer:
+        return answer
+    return answer if len(answer["hits"]["hits"]) < window else (yield from _scroll(call, sent, answer))
+
+
+def _scroll(call: Call, sent: Call, answer: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+    """Return *answer*, to the first page that was *sent*, with all hits that *call* asks for."""
+    arguments = dict(sent.arguments)
+    index, body = arguments.pop("index"), arguments.pop("body")
+    hits: list[Mapping[str, Any]] = []
+    wanted = call.arguments["body"]["size"]
+
+    def take(page: Hits) -> bool:
+        hits.extend(page)
+        return bool(len(hits) >= wanted)
+
+    gaps = yield from read_scroll(index, body, without_requests(take), body["size"], arguments, order={})
+    whole = {**answer, "hits": {**answer["hits"], "hits": hits[:wanted]}}
+    if gaps and not find_gaps(answer):
+        failure = {"reason": {"type": "scroll", "reason": "; ".join(sentences(gaps))}}
+        whole["_shards"] = {**answer["_shards"], "failed": 1, "failures": [failure]}
+    return whole
+
+
+def _refusal_of(answer: Any) -> str:
+    """Return the server's words of a refusal, whole or by some shards; empty if it answered."""
+    if isinstance(answer, Exception):
+        return refusal_text(answer) if status_of(answer) in (400, 503) else ""
+    if not isinstance(answer, Mapping):
+        return ""
+    if "error" in answer:
+        return refusal_text(answer)
+    return refusal_text(find_gaps(answer)) if (answer.get("_shards") or {}).get("failed") else ""
+
+
+def _target(call: Call) -> str | None:
+    """Return what a search asks whose page may be cut; ``None`` in a view, in a scroll, and after a first page."""
+    arguments = call.arguments
+    if "index" not in arguments or "scroll" in arguments or arguments["body"].get("from"):
+        return None
+    return index_key(arguments["index"])
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, (Mapping, list))

@@ -1,0 +1,272 @@
+"""
+The mapping of our fields, and templates that give it to new indices. Builders return plain dicts, without requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.arguments import check_count, check_name, check_names, check_object
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.marker import for_derived_source, marker_properties
+from es_simhash.mapping.meta import META_KEY, IndexSettings, build_settings, merge_meta
+
+# Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
+FIELD_TYPES: dict[str, dict[str, Any]] = {
+    "fingerprint": {"type": "keyword"},
+    "block0": {"type": "keyword"},
+    "block1": {"type": "keyword"},
+    "block2": {"type": "keyword"},
+    "block3": {"type": "keyword"},
+    # A decimal string in _source, which a server turns into a number.
+    "value": {"type": "long", "index": False, "coerce": True},
+    "group": {"type": "keyword"},
+    "duplicate_of": {"type": "keyword"},
+    "distance": {"type": "byte"},
+    "at": {"type": "date"},
+    # Terms of winnowed hashes, which only lookups of passages read. Only indices that were asked for passages have it.
+    "passages": {"type": "keyword", "doc_values": False},
+    # The id of a document that contains this one; where the index has passages, by which it is found.
+    "contained_in": {"type": "keyword"},
+    # Written by an ingest pipeline, where it can make no fingerprint.
+    "error": {"type": "keyword"},
+}
+"""The mapping of each of our fields, by its name below the prefix."""
+
+NEEDED_FIELDS = ("fingerprint", "block0", "block1", "block2", "block3")
+"""The fields that every lookup reads."""
+
+
+def build_mapping(
+    *,
+    scheme: str | Scheme = DEFAULT_SCHEME,
+    prefix: str = DEFAULT_PREFIX,
+    text_field: str | Sequence[str] = (),
+    max_distance: int | None = None,
+    value: bool = True,
+    passages: bool = False,
+    derived_source: bool = False,
+) -> dict[str, Any]:
+    """
+    Return the mapping of our fields, with the ``_meta`` that names their scheme.
+
+    It maps nothing else: the user's own fields stay as they are mapped, or dynamic. Give it as ``mappings`` when
+    an index is created. For an index that exists use ``put_mapping``, which keeps the ``_meta`` that is there.
+
+    Args:
+        scheme:
+            Name of a scheme, or a scheme.
+        prefix:
+            Name of the object that holds the fields.
+        text_field:
+            Field or fields that the text comes from, recorded so that backfill and ingest find it.
+        max_distance:
+            The max_distance of lookups in this index that give none, in bits.
+        value:
+            Whether to map the signed 64-bit copy for script filters.
+        passages:
+            Whether documents carry the terms of their passages, for ``find_passages``.
+        derived_source:
+            Whether it is for indices of OpenSearch with derived source. They take no field alias, so the marker of the
+            settings is left out; they show the signed copy as a number, and passages have doc values.
+
+    Returns:
+        ``{"_meta": ..., "properties": ...}``.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If the scheme is unknown, or another argument cannot be used.
+
+    Examples:
+        >>> build_mapping()["properties"]["simhash"]["properties"]["block0"]
+        {'type': 'keyword'}
+    """
+    settings = build_settings(
+        scheme=scheme, text_field=text_field, max_distance=max_distance, value=value, passages=passages
+    )
+    if not derived_source:
+        return mapping_of(settings, prefix=prefix)
+    return for_derived_source(mapping_of(replace(settings, value_type="number"), prefix=prefix), prefix=prefix)
+
+
+def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+    """
+    Return the mapping, with its ``_meta``, for *settings*.
+    """
+    _refuse_own_fields(settings.text_fields, prefix)
+    has_passages = settings.passages is not None
+    optional = {"value": settings.value, "passages": has_passages, "contained_in": has_passages}
+    properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if optional.get(name, True)}
+    properties |= marker_properties(settings, prefix=prefix)
+    return {
+        "_meta": {META_KEY: {prefix: settings.to_dict()}},
+        # Not strict: a document of another version of this library must not be refused for a field more.
+        "properties": {prefix: {"dynamic": "false", "properties": properties}},
+    }
+
+
+def _refuse_own_fields(text_fields: Sequence[str], prefix: str) -> None:
+    Fields(prefix)
+    for field in text_fields:
+        if field.split(".")[0] == prefix:
+            raise InvalidInputError(
+                f"text_field {shorten(field)} is below {prefix!r}, where our fields are: name the field of the text, "
+                "or choose another prefix"
+            )
+
+
+def check_own_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
+    """
+    Return a copy of the *mapping* of a caller's own fields, if it leaves room for ours and takes the *text_fields*.
+
+    Raises:
+        TypeError: If it, or an object in it, is no mapping.
+        InvalidInputError: If it has a field below *prefix*, or is strict and lacks a text field.
+    """
+    _check_fields(mapping, "mappings")
+    for part in ("_meta", "_source", "runtime"):
+        if mapping.get(part) is not None:
+            check_object(f"mappings.{part}", mapping[part])
+    for name in (*(mapping.get("properties") or {}), *(mapping.get("runtime") or {})):
+        if name.split(".")[0] == prefix:
+            raise InvalidInputError(
+                f"the mappings given already have a field {shorten(name)}: choose another prefix than {prefix!r}"
+            )
+    for field in text_fields:
+        if str(_treatment(mapping, field)).lower() == "strict":
+            raise InvalidInputError(
+                f"the mappings given are strict and lack the text field {shorten(field)}, so every document would be "
+                "refused: map the field too"
+            )
+    return dict(mapping)
+
+
+def _check_fields(mapping: Any, name: str) -> None:
+    if (properties := check_object(name, mapping).get("properties")) is None:
+        return
+    for field, type_ in check_object(f"{name}.properties", properties).items():
+        _check_fields(type_, f"{name}.properties.{shorten(field)}")
+
+
+def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
+    """
+    Return the body that adds our fields and the record of *settings* to an index that has *mapping*.
+    """
+    ours = mapping_of(settings, prefix=prefix)
+    ours["properties"][prefix]["properties"] |= marker_properties(settings, prefix=prefix, mapping=mapping)
+    return ours | {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
+
+
+def build_component_template(**options: Any) -> dict[str, Any]:
+    """
+    Return a component template that carries :func:`build_mapping` with the same *options*.
+    """
+    return {"template": {"mappings": build_mapping(**options)}, "version": 1}
+
+
+def build_index_template(
+    index_patterns: Sequence[str], *, component: str = "es-simhash", priority: int = 200
+) -> dict[str, Any]:
+    """
+    Return an index template that gives new indices matching *index_patterns* the fields of a component template.
+
+    Args:
+        index_patterns:
+            Patterns of index names.
+        component:
+            Name under which :func:`build_component_template` was stored.
+        priority:
+            Priority against other templates; the highest that matches is used, alone.
+    """
+    patterns = check_names("index_patterns", index_patterns, of="patterns")
+    if not patterns:
+        raise InvalidInputError("index_patterns is empty: give a pattern")
+    check_name("component", component)
+    return {
+        "index_patterns": list(patterns),
+        "composed_of": [component],
+        "priority": check_count("priority", priority, 0),
+    }
+
+
+# Modes of an index whose _source is put together from the other fields where nothing else is said.
+_SYNTHETIC_MODES = ("logsdb", "time_series")
+
+
+def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> bool:
+    """
+    Return whether an index builds ``_source`` from its other fields; such a ``_source`` shows a ``long`` as a number.
+
+    Args:
+        mapping:
+            The part below ``mappings``.
+        index_settings:
+            Index settings, nested or dotted, with or without ``index`` in front.
+    """
+    flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
+    mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode")
+    if mode is None:
+        mode = "synthetic" if flat.get("mode") in _SYNTHETIC_MODES else "stored"
+    return str(mode).lower() == "synthetic" or str(flat.get("derived_source.enabled")).lower() == "true"
+
+
+def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do.
+    """
+    modes = [value for name, value in _flatten(index_settings) if name.removeprefix("index.") == "mapping.source.mode"]
+    return {**mapping, "_source": {"mode": modes[0], **(mapping.get("_source") or {})}} if modes else mapping
+
+
+def _flatten(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+# Types of fields whose values may be objects with keys that the mapping does not name.
+_OPEN_TYPES = ("object", "nested", "flattened", "flat_object")
+
+
+def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
+    """
+    Return whether a document of an index with *mapping* may have a value in *field* in its ``_source``.
+
+    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it where the mapping is
+    strict. A multi-field has its value from another field, and none of its own.
+
+    Args:
+        mapping:
+            The part below ``mappings`` of one index.
+        field:
+            Name of the field, such as ``article.body``.
+    """
+    treatment = _treatment(mapping, field)
+    return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))
+
+
+_MAPPED = "mapped"
+
+
+def _treatment(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> Any:
+    """Return ``"mapped"`` where documents of an index with *mapping* may have *field*, else its ``dynamic`` there."""
+    dynamic = mapping.get("dynamic", dynamic)
+    properties = mapping.get("properties") or {}
+    path = field.split(".")
+    for length in range(1, len(path) + 1):
+        node = properties.get(".".join(path[:length]))
+        if node is None:
+            continue
+        if length == len(path) or node.get("enabled") in (False, "false"):
+            return _MAPPED
+        rest = ".".join(path[length:])
+        if "properties" in node:
+            return _treatment(node, rest, dynamic=dynamic)
+        return _MAPPED if node.get("type", "object") in _OPEN_TYPES else True
+    return _MAPPED if field in (mapping.get("runtime") or {}) else dynamic

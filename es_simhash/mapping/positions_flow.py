@@ -1,0 +1,202 @@
+"""
+How far the operations of each shard were read: which searches must show which operations. Arithmetic only.
+
+A server numbers the operations on a shard (``_seq_no``), but they do not become visible in that order: a search may
+show 105 while 104 is still being indexed. Two numbers of a shard make certain what a search shows: the global
+checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number given.
+If a later search shows an operation beyond that largest number, then what it searches was opened after the two were
+read, and it shows everything up to that checkpoint. So does a search after a refresh that began after they were read.
+
+Asks for the positions of all shards behind a name: how many operations each was given. No document is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Call, Flow
+from es_simhash.transport.retry_flow import ask, is_passing
+
+NOTHING = -1
+
+
+# More positions than these are thinned out: then a checkpoint is only noticed a little later.
+MOST_POSITIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of a concrete index; an index that is created again has another *uuid*."""
+
+    index: str
+    uuid: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """
+    Numbers of a shard, as its primary gave them.
+
+    Attributes:
+        checkpoint:
+            Every copy in sync has all operations up to this one.
+        largest:
+            The largest number given to an operation; -2 in a position that every later search has passed.
+    """
+
+    checkpoint: int
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Operations of a *shard* from *first* to *last*, inclusive; without *last*, all from *first* on."""
+
+    shard: Shard
+    first: int
+    last: int | None = None
+
+    def halves(self, largest: int) -> list[Range]:
+        """Return it as two ranges, where *largest* is about the last operation of one that has no end."""
+        end = max(largest, self.first + 1) if self.last is None else self.last
+        middle = (self.first + end) // 2
+        return [Range(self.shard, self.first, middle), Range(self.shard, middle + 1, self.last)]
+
+
+@dataclass(slots=True)
+class ShardReading:
+    """
+    How far one shard was read.
+
+    Attributes:
+        certain:
+            All operations up to this one were read, if a search can still show them.
+        latest:
+            The last position that was read.
+    """
+
+    latest: Position
+    certain: int = NOTHING
+    _positions: list[Position] = field(default_factory=list)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be operations that were not read."""
+        return self.latest.largest > self.certain
+
+    def note(self, position: Position) -> None:
+        """Note a *position*; only what is searched after this counts for it."""
+        self.latest = position
+        if position.checkpoint > self.certain:
+            self._positions.append(position)
+            if len(self._positions) > MOST_POSITIONS:
+                del self._positions[1::2]
+
+    def note_refresh(self) -> None:
+        """Note a refresh that began after the last position was read and is done."""
+        self._positions = [Position(each.checkpoint, NOTHING - 1) for each in self._positions]
+
+    def advance(self, shown: int | None) -> None:
+        """
+        Note that one search has shown all operations beyond :attr:`certain`, the last of which was *shown*.
+
+        ``None`` for several searches, or for one that showed nothing.
+        """
+        last = NOTHING if shown is None else shown
+        passed = [each for each in self._positions if each.largest < last]
+        self._positions = [each for each in self._positions if each.largest >= last]
+        self.certain = max([self.certain, *(each.checkpoint for each in passed)])
+
+
+def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
+    """
+    Return the position of each shard in the *answer* of index stats by shard; without shards that have no primary.
+    """
+    found = {}
+    for name, index in (answer.get("indices") or {}).items():
+        for number, copies in (index.get("shards") or {}).items():
+            numbers = next((each["seq_no"] for each in copies if each["routing"]["primary"] and "seq_no" in each), None)
+            if numbers is not None:
+                position = Position(numbers["global_checkpoint"], numbers["max_seq_no"])
+                found[Shard(name, index.get("uuid", ""), int(number))] = position
+    return found
+
+
+_STATS = "_shards,indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no"
+
+
+class PositionsError(Exception):
+    """
+    The positions of some shards cannot be had now.
+
+    Attributes:
+        kind:
+            ``"statistics"``: the server shows none; ``"primary"``: a shard has no primary.
+    """
+
+    def __init__(self, kind: Literal["statistics", "primary"]) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        if self.kind == "primary":
+            return "a shard has no primary"
+        return "the server does not show the sequence numbers of the shards"
+
+
+class Positions:
+    """
+    The positions of all shards behind *index*.
+
+    Args:
+        index:
+            Name of the index, alias or data stream.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._shards_of: dict[str, int] = {}  # by uuid
+
+    def call(self) -> Call:
+        """Return the request for the positions, whose answer is for :meth:`read`."""
+        arguments = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
+        return Call("index_stats", arguments)
+
+    def read(self, answer: Any = None) -> Flow[dict[Shard, Position]]:
+        """
+        Return the position of every shard of every index.
+
+        Args:
+            answer:
+                The answer to :meth:`call`, or the exception that it failed with; ``None`` to ask now.
+
+        Raises:
+            PositionsError: If a shard has none.
+        """
+        if isinstance(answer, Exception) and not is_passing(answer):
+            raise answer
+        if answer is None or isinstance(answer, Exception):
+            answer = yield from ask(self.call())
+        positions = read_positions(answer)
+        if (answer.get("_shards") or {}).get("failed") or not positions:
+            raise PositionsError("statistics")
+        yield from self._check(positions)
+        return positions
+
+    def _check(self, positions: Mapping[Shard, Position]) -> Flow[None]:
+        """Raise an error unless *positions* has every shard of every index."""
+        numbers: dict[str, set[int]] = {}
+        for each in positions:
+            numbers.setdefault(each.uuid, set()).add(each.number)
+        if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
+            call = Call("get_settings", {"index": ",".join(sorted(new)), "name": "index.number_of_shards"})
+            answer = yield from ask(call)
+            for name in new.keys() & answer.keys():
+                self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
+        if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
+            raise PositionsError("primary")

@@ -1,0 +1,186 @@
+"""
+Reads the candidates of a lookup of passages, with their texts: every document that has a term of the text, and for a
+short text every document in which the server finds most of its pieces.
+
+One search, where the first page holds them all; else page by page. Where they are very many, documents with a rare term
+come first. Those that have only common terms come last, and are counted instead where they are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from es_simhash.mapping.confirmation_flow import confirm, send_confirmed
+from es_simhash.mapping.texts_flow import search_texts, text_body
+from es_simhash.passages.lookup import CommonPassages, Lookup
+from es_simhash.passages.query import candidates_query, frequency_body, pieces_query, terms_query
+from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_window_refused
+from es_simhash.transport.pages_flow import read_pages
+from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.view import Hits
+
+if TYPE_CHECKING:
+    from es_simhash.passages.pieces import Pieces
+
+
+Take = Callable[[Hits], Flow[None]]
+Query: TypeAlias = dict[str, Any]
+
+
+def read_candidates(lookup: Lookup, take: Take, *, may_refuse: bool) -> Flow[None]:
+    """
+    Give all candidates to *take*, page by page, some of them twice; note in *lookup* why some may be missing.
+
+    With *may_refuse*, documents with common terms alone are left out and counted where they are too many.
+    """
+    terms: list[str] = yield Compute(lookup.terms)
+    step = lookup.options.sizes.terms
+    for begin in range(0, len(terms), step):
+        yield from _read_part(lookup, terms[begin : begin + step], take, may_refuse=may_refuse)
+    pieces: Pieces | None = yield Compute(lookup.pieces)
+    if pieces is not None:
+        lookup.is_by_text = True
+        yield from _read_by_text(lookup, pieces, terms, take, may_refuse=may_refuse)
+
+
+def _read_part(lookup: Lookup, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
+    sizes = lookup.options.sizes
+    query = _terms_query(lookup, terms)
+    number = yield from _read_first(lookup, query, take)
+    if number == 0:
+        return
+    rare: list[str] = []
+    common: list[str] = []
+    if number > sizes.common:
+        rare, common = yield from _split(lookup, terms)
+    if not common:
+        yield from _read_all(lookup, query, take)
+        return
+    if rare:
+        yield from _read_all(lookup, _terms_query(lookup, rare), take)
+    query = _terms_query(lookup, common, without=rare)
+    if may_refuse:
+        number = yield from _count(lookup, query)
+        if number > sizes.common:
+            lookup.note([CommonPassages(number, len(common))])
+            return
+    yield from _read_all(lookup, query, take)
+
+
+def _read_by_text(lookup: Lookup, pieces: Pieces, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
+    """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
+    prefix = lookup.context.prefix
+    query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
+    number = yield from _read_first(lookup, query, take)
+    if may_refuse and number > lookup.options.sizes.common:
+        lookup.note([CommonPassages(number)])
+    elif number:
+        yield from _read_all(lookup, query, take)
+
+
+def _read_first(lookup: Lookup, query: Query, take: Take) -> Flow[int]:
+    """Return how many candidates are to be read page by page: 0 if all were given to *take*."""
+    answer = yield from _first_page(lookup, query)
+    if answer is None:
+        yield from _read_all(lookup, query, take)
+        return 0
+    gaps, hits = find_gaps(answer), answer["hits"]["hits"]
+    number: int = answer["hits"]["total"]["value"]
+    if not gaps and number > len(hits):
+        return number
+    lookup.note(gaps)
+    yield from take(hits)
+    return 0
+
+
+def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
+    """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
+    body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
+    try:
+        answer = yield from search_texts(
+            lookup.index,
+            body,
+            lookup.fields,
+            routing=lookup.options.routing,
+            send=lambda call: send_confirmed(lookup.context, lookup.index, call, settings=lookup.settings),
+        )
+    except Exception as error:
+        if not is_window_refused(error):
+            raise
+        return None
+    return None if is_window_refused(find_gaps(answer)) else answer
+
+
+def _read_all(lookup: Lookup, query: Query, take: Take) -> Flow[None]:
+    body = text_body({"query": query}, lookup.fields)
+    try:
+        gaps = yield from _read_body(lookup, body, take)
+        is_refused = is_source_refused(gaps)
+    except Exception as error:
+        if not is_source_refused(error):
+            raise
+        is_refused = True
+    if is_refused:
+        gaps = yield from _read_body(lookup, {**body, "_source": True}, take)
+    lookup.note(gaps)
+
+
+def _read_body(lookup: Lookup, body: Mapping[str, Any], take: Take) -> Flow[list[Gap]]:
+    """Read all pages of *body*; nothing is taken before the settings were confirmed since the view was opened."""
+    context, started = lookup.context, lookup.context.clock()
+    is_confirmed = False
+
+    def confirm_once() -> Flow[None]:
+        nonlocal is_confirmed
+        if not is_confirmed:
+            since = context.clock() - started
+            yield from confirm(context, lookup.index, settings=lookup.settings, after_seconds=since)
+            is_confirmed = True
+
+    def handle(hits: Hits) -> Flow[bool]:
+        yield from confirm_once()
+        yield from take(hits)
+        return False
+
+    options = lookup.options
+    gaps = yield from read_pages(lookup.index, body, handle, page=options.sizes.next_page, routing=options.routing)
+    yield from confirm_once()
+    return gaps
+
+
+def _split(lookup: Lookup, terms: Sequence[str]) -> Flow[tuple[list[str], list[str]]]:
+    """Return the rare and the common ones of *terms*; where shards do not answer, what others say decides."""
+    sizes = lookup.options.sizes
+    rare: list[str] = []
+    common: list[str] = []
+    for begin in range(0, len(terms), sizes.counted):
+        part = terms[begin : begin + sizes.counted]
+        body = frequency_body(part, prefix=lookup.context.prefix)
+        answer = yield Call("search", {"index": lookup.index, "body": body})
+        lookup.note(find_gaps(answer, ignore=["terminated_early"]))
+        counted = (answer.get("aggregations") or {}).get("terms") or {}  # none if no shard answered
+        counts = [bucket["doc_count"] for bucket in counted.get("buckets", ())] or [0] * len(part)
+        for term, count in zip(part, counts, strict=True):
+            (common if count > sizes.common // 10 else rare).append(term)
+    return rare, common
+
+
+def _count(lookup: Lookup, query: Query) -> Flow[int]:
+    body = {"size": 0, "track_total_hits": True, "query": query}
+    routing = {} if lookup.options.routing is None else {"routing": lookup.options.routing}
+    answer = yield Call("search", {"index": lookup.index, "body": body, **routing})
+    lookup.note(find_gaps(answer, ignore=["terminated_early"]))
+    number: int = answer["hits"]["total"]["value"]
+    return number
+
+
+def _terms_query(lookup: Lookup, terms: Sequence[str], *, without: Sequence[str] = ()) -> Query:
+    prefix = lookup.context.prefix
+    excluded = terms_query(without, prefix=prefix) if without else None
+    return _query(lookup, terms_query(terms, prefix=prefix), excluded)
+
+
+def _query(lookup: Lookup, wanted: Query, without: Query | None) -> Query:
+    options = lookup.options
+    return candidates_query(wanted, without=without, filter=options.filter, exclude_ids=options.exclude_ids)

@@ -1,0 +1,266 @@
+"""
+Compares two texts by part: how much of each stands in the other, and which runs they share.
+
+Runs are of normalised characters without separators, as in ``hashing.winnowing``. How much they are is counted in
+letters: a logograph is 2.5 letters, kana 4/3. Texts come as strings; numpy is loaded with this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from es_simhash.hashing.winnowing import (
+    GRAM,
+    GUARANTEE,
+    LETTER,
+    normalise_with_positions,
+    run_ends,
+    run_hashes,
+    worth_sums,
+)
+from es_simhash.passages.found import Passage
+from es_simhash.texts.similarity import shingle_sets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from es_simhash.texts.similarity import Shingles
+
+
+# Characters compared at once where two texts are followed until they differ.
+_STEP = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """
+    What two texts share.
+
+    Attributes:
+        contained:
+            Share of the shingles of the first text that the second text has.
+        contains:
+            Share of the shingles of the second text that the first text has.
+        similarity:
+            Shared shingles as a share of those that either text has (Jaccard).
+        has_run:
+            Whether they share a run of the length asked for.
+        passages:
+            The shared runs of that length; if there are none, those of at least 25 letters.
+    """
+
+    contained: float
+    contains: float
+    similarity: float
+    has_run: bool
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Text:
+    """A normalised text: its characters, and where the part of the original starts and ends that each comes from."""
+
+    codes: NDArray[np.uint32]
+    starts: NDArray[np.intp]
+    ends: NDArray[np.intp]
+
+    @classmethod
+    def read(cls, text: str) -> _Text:
+        """Normalise *text*."""
+        return cls(*normalise_with_positions(text))
+
+    def runs(self, letters: int) -> _Runs:
+        """Return the shortest runs of at least so many *letters*, and worth the guarantee where that is more."""
+        ends = run_ends(worth_sums(self.codes, in_letters=True), LETTER * letters)
+        if letters >= GUARANTEE:
+            ends = np.maximum(ends, run_ends(worth_sums(self.codes), LETTER * GUARANTEE))
+        ends = ends[: np.searchsorted(ends, self.codes.size, side="right")]
+        return _Runs(run_hashes(self.codes, ends), ends)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runs:
+    """The hash of the shortest run that begins at each character, and the end of the run; fewer than characters."""
+
+    hashes: NDArray[np.uint64]
+    ends: NDArray[np.intp]
+
+
+class Question:
+    """
+    One text, prepared to be compared with many others.
+
+    Args:
+        text:
+            The text.
+        min_run:
+            Letters of a shared run that counts, at least 100.
+    """
+
+    def __init__(self, text: str, *, min_run: int) -> None:
+        self.min_run = min_run
+        self.shingles = shingle_sets([text])[0]
+        self.text = _Text.read(text)
+        self._sorted: dict[int, _SortedRuns] = {}
+
+    def runs(self, letters: int) -> _SortedRuns:
+        """Return the runs of at least so many *letters*."""
+        if letters not in self._sorted:
+            self._sorted[letters] = _SortedRuns.of(self.text.runs(letters))
+        return self._sorted[letters]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SortedRuns:
+    """Runs by hash: sorted hashes, where in the text each begins, and the end of the run at each place of the text."""
+
+    hashes: NDArray[np.uint64]
+    places: NDArray[np.intp]
+    ends: NDArray[np.intp] = field(repr=False)
+
+    @classmethod
+    def of(cls, runs: _Runs) -> _SortedRuns:
+        order = np.argsort(runs.hashes, kind="stable")
+        return cls(runs.hashes[order], order, runs.ends)
+
+
+def compare_passages(question: Question, others: Sequence[str], *, min_contained: float) -> list[Comparison | None]:
+    """
+    Return what *question* shares with each of *others*; ``None`` for too little.
+
+    Enough is a run of the length that the question asks for, or *min_contained* of the shingles of either text.
+    """
+    found: list[Comparison | None] = []
+    for other, shingles in zip(others, shingle_sets(others), strict=True):
+        contained, contains, similarity = _shares(question.shingles, shingles)
+        text = _Text.read(other)
+        passages = _shared_runs(question, text, question.min_run)
+        has_run = bool(passages)
+        if not has_run and max(contained, contains) >= min_contained:
+            passages = _shared_runs(question, text, GRAM)
+        elif not has_run:
+            found.append(None)
+            continue
+        found.append(Comparison(contained, contains, similarity, has_run, passages))
+    return found
+
+
+def _shares(first: Shingles, second: Shingles) -> tuple[float, float, float]:
+    if not first.size or not second.size:
+        return 0.0, 0.0, 0.0
+    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
+
+
+def shared_shingles(first: Question, second: Question) -> float:
+    """
+    Return the share of the shingles of *first* that *second* has; 0 where either has none.
+    """
+    return _shares(first.shingles, second.shingles)[0]
+
+
+def covered_share(first: Question, second: Question) -> float:
+    """
+    Return the share of the characters of *first* in runs of its min_run letters that *second* has too.
+    """
+    covered = done = 0
+    for start, _, length in _common_runs(first, second.text, first.min_run):
+        covered += max(start + length - max(start, done), 0)
+        done = max(done, start + length)
+    return covered / first.text.codes.size if first.text.codes.size else 0.0
+
+
+def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passage, ...]:
+    """
+    Return :func:`_common_runs` as places in the two original texts.
+    """
+    return tuple(
+        Passage(
+            int(question.text.starts[start]),
+            int(question.text.ends[start + length - 1]),
+            int(other.starts[there]),
+            int(other.ends[there + length - 1]),
+        )
+        for start, there, length in _common_runs(question, other, letters)
+    )
+
+
+def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[int, int, int]]:
+    """
+    Return runs that together cover every character of *question* in a shared run of at least so many *letters*.
+
+    Of each: where it starts in both normalised texts, and its length. Each is as long as the two texts stay the same,
+    in both directions; none lies within another. A run that the other text has several times comes once.
+    """
+    known, runs = question.runs(letters), other.runs(letters)
+    places, others = _equal_runs(known, runs)
+    ends = known.ends[places]
+    first, second = question.text.codes, other.codes
+    found: list[tuple[int, int, int]] = []
+    at = nearest = 0
+    while at < places.size:
+        start = int(places[at])
+        there = _first_place(first[start : ends[at]], second, runs.hashes, int(others[at]))
+        if there is None:
+            at = nearest = nearest if nearest < at else at + 1
+            continue
+        length = _common(first[start:], second[there:])
+        before = _common(first[:start][::-1], second[:there][::-1])
+        start, there, length = start - before, there - before, length + before
+        while found and found[-1][0] >= start:
+            found.pop()
+        found.append((start, there, length))
+        # The runs that are not covered yet begin with the nearest. Of those that leave no gap the last is taken: a
+        # text that repeats itself has a run at every character.
+        nearest = int(np.searchsorted(ends, start + length, side="right"))
+        at = max(nearest, int(np.searchsorted(places, start + length, side="right")) - 1)
+    return found
+
+
+def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return where in the one text runs begin that the other has, in order, and where the first such run begins there.
+    """
+    if not known.hashes.size or not runs.hashes.size:
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    nearest = np.searchsorted(known.hashes, runs.hashes)
+    is_equal = known.hashes[np.minimum(nearest, known.hashes.size - 1)] == runs.hashes
+    hashes, firsts = np.unique(runs.hashes[is_equal], return_index=True)
+    lows = np.searchsorted(known.hashes, hashes)
+    counts = np.searchsorted(known.hashes, hashes, side="right") - lows
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = known.places[np.repeat(lows, counts) + within]
+    order = np.argsort(places)
+    return places[order], np.repeat(np.flatnonzero(is_equal)[firsts], counts)[order]
+
+
+def _first_place(
+    run: NDArray[np.uint32], codes: NDArray[np.uint32], hashes: NDArray[np.uint64], place: int
+) -> int | None:
+    """
+    Return where *codes* first have *run*; *place* is where a run first has its hash.
+
+    Different runs of 1,024 characters and more may have one hash: those of the Thue-Morse sequence do.
+    """
+    if _common(run, codes[place:]) == run.size:
+        return place
+    others = np.flatnonzero(hashes == hashes[place]).tolist()
+    return next((other for other in others if _common(run, codes[other:]) == run.size), None)
+
+
+def _common(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> int:
+    """
+    Return how many characters *first* and *second* have in common from the beginning.
+    """
+    length, step, done = min(first.size, second.size), _STEP, 0
+    while done < length:
+        stop = min(done + step, length)
+        differ = np.flatnonzero(first[done:stop] != second[done:stop])
+        if differ.size:
+            return done + int(differ[0])
+        done, step = stop, 2 * step
+    return length

@@ -1,0 +1,205 @@
+"""
+Lookups of passages: of a text, of a document, of many texts, as a stream. The order of requests is here.
+
+Refuses indices of which not every document has passages, for those who must not miss a document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from es_simhash.arguments import check_items
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
+from es_simhash.lookup.find_of_flow import check_id
+from es_simhash.lookup.verify_flow import meant_hits
+from es_simhash.mapping.confirmation_flow import with_settings
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import read_settings_by_index
+from es_simhash.mapping.texts_flow import read_hit, search_texts
+from es_simhash.passages.candidates_flow import read_candidates
+from es_simhash.passages.found import Overlaps
+from es_simhash.passages.lookup import Lookup, Page, PassageOptions, Unfilled, refuse_without_passages
+from es_simhash.passages.query import without_passages_query
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.keys import document_key
+from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.protocol import Compute, Emit, Flow
+from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.view import Hits
+
+_T = TypeVar("_T")
+
+
+# One id may stand in several indices, and in several shards of one.
+COPIES = 100
+
+
+def find(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[Overlaps]:
+    """
+    Return the documents of *index* that share passages with *text*.
+
+    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages where there
+    are more.
+    """
+    _check_text(text)
+    return (yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text)))
+
+
+def find_of(context: Context, index: Index, id: str, options: PassageOptions) -> Flow[Overlaps]:
+    """
+    Return the documents that share passages with the document *id* of *index*, without itself.
+
+    The routing value says which document is meant, and restricts nothing.
+
+    Raises:
+        InvalidInputError: If there is no such document with a text, or several of that id have different texts.
+    """
+    check_id(id)
+    everywhere = replace(options, routing=None)
+    return (yield from _look_up(context, index, everywhere, lambda each: _with_document(each, id, options.routing)))
+
+
+def find_many(
+    context: Context, index: Index, texts: Iterable[str], options: PassageOptions
+) -> Flow[list[Overlaps | Exception]]:
+    """
+    Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup.
+    """
+    check_index(index)
+    each = check_items("texts", texts, of="strings")
+    yield from read_settings_by_index(context, index)  # what is wrong with all lookups is no answer to one
+    found: list[Overlaps | Exception] = []
+    for text in each:
+        try:
+            found.append((yield from find(context, index, text, options)))
+        except Exception as error:  # noqa: BLE001 -- stands in its place
+            found.append(error)
+    return found
+
+
+def stream(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[None]:
+    """
+    Emit the documents that share passages with *text*, as their pages are read, in no order; none is left out.
+
+    Raises:
+        IncompleteSearchError: After the last one, if some may be missing.
+    """
+    _check_text(text)
+
+    def work(lookup: Lookup) -> Flow[None]:
+        def take(hits: Hits) -> Flow[None]:
+            yield from _compare(lookup, hits)
+            for each in lookup.take_found():
+                yield Emit(each)
+
+        lookup.text = text
+        yield from read_candidates(lookup, take, may_refuse=False)
+        lookup.result()
+
+    yield from _look_up(context, index, options, work)
+
+
+def _look_up(context: Context, index: Index, options: PassageOptions, work: Callable[[Lookup], Flow[_T]]) -> Flow[_T]:
+    check_index(index)
+
+    def look_up(settings: IndexSettings) -> Flow[_T]:
+        each = yield from read_settings_by_index(context, index)
+        if not each:
+            raise MappingError(
+                f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
+                "on the cluster that holds the index, as a user who may read mappings"
+            )
+        refuse_without_passages(each, "passages cannot be compared")
+        lookup = Lookup(context, index, settings, each, options)
+        yield from _check_filled(lookup)
+        return (yield from work(lookup))
+
+    return (yield from with_settings(context, index, look_up))
+
+
+def _check_filled(lookup: Lookup) -> Flow[None]:
+    """
+    Note, or refuse, that documents have no passages yet. Costs a search, unless there were none a minute ago.
+
+    Raises:
+        IncompleteSearchError: If there are any, and the caller did not ask for incomplete answers.
+    """
+    context, index = lookup.context, lookup.index
+    lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
+    if not lookup.gaps and not context.is_filled(index):
+        missing, gaps = yield from count_documents(index, without_passages_query(context.prefix))
+        lookup.note(gaps)
+        if missing:
+            lookup.note([Unfilled(index_key(index), missing)])
+        elif not gaps:
+            context.learn_filled(index)
+    if lookup.gaps:
+        lookup.result()
+
+
+def _with_text(lookup: Lookup, text: str) -> Flow[Overlaps]:
+    lookup.text = text
+
+    def take(hits: Hits) -> Flow[None]:
+        return _compare(lookup, hits)
+
+    yield from read_candidates(lookup, take, may_refuse=True)
+    return lookup.result()
+
+
+def _compare(lookup: Lookup, hits: Hits) -> Flow[None]:
+    if fresh := lookup.take_new(hits):
+        page: Page = yield Compute(lookup.compare, (fresh,))
+        lookup.add(page)
+
+
+def _with_document(lookup: Lookup, id: str, routing: str | None) -> Flow[Overlaps]:
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
+    answer = yield from search_texts(lookup.index, body, lookup.fields)
+    # A copy of the document that was not read may have another text.
+    check_whole(find_gaps(answer))
+    hits = meant_hits(answer["hits"]["hits"], routing)
+    if not hits:
+        raise InvalidInputError(
+            f"no document {shorten(id)} in {shorten(lookup.index)}: check the id; new ones need a refresh"
+        )
+    try:
+        texts = {read_hit(hit, lookup.each[hit["_index"]].text_fields) for hit in hits}
+    except InvalidInputError as error:
+        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
+    if len(texts) > 1:
+        raise InvalidInputError(
+            f"document {shorten(id)} has several texts in {shorten(lookup.index)}: name one index, or the routing"
+        )
+    lookup.leave_out(map(document_key, hits))
+    return (yield from _with_text(lookup, texts.pop()))
+
+
+def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
+
+
+def check_filled(context: Context, index: Index, each: Mapping[str, IndexSettings]) -> Flow[None]:
+    """
+    Refuse *index* where documents without passages may contain others; *each* has the settings of concrete indices.
+
+    Raises:
+        MappingError: If an index has no passages.
+        IncompleteSearchError: If documents have no passages yet, or could not be counted.
+    """
+    refuse_without_passages(each, "texts cannot be compared")
+    yield from refresh(index)
+    missing, gaps = yield from count_documents(index, without_passages_query(context.prefix))
+    check_whole(gaps)
+    unfilled = [Unfilled(name) for name, own in each.items() if own.passages == "partial"]
+    unfilled += [Unfilled(index_key(index), missing)] if missing else []
+    if unfilled:
+        raise IncompleteSearchError(
+            f"documents that contain others may be missing: {'; '.join(map(str, unfilled))}",
+            reasons=tuple(map(str, unfilled)),
+        )

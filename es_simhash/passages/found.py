@@ -1,0 +1,171 @@
+"""
+What a lookup of passages finds: documents that share enough with a text, and the passages that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, overload
+
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import Tabular
+from es_simhash.transport.keys import Key
+
+ROW = (
+    "id",
+    "index",
+    "routing",
+    "contained",
+    "contains",
+    "similarity",
+    "start",
+    "end",
+    "other_start",
+    "other_end",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """
+    A run of text that the text asked for shares with a document, in characters of the two original texts.
+
+    Attributes:
+        start, end:
+            Where it starts in the text asked for, and where it has ended: ``text[start:end]``.
+        other_start, other_end:
+            The same in the text of the document, whose fields are joined by line feeds.
+    """
+
+    start: int
+    end: int
+    other_start: int
+    other_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """
+    One document of which a part stands in the text asked for, or the reverse.
+
+    Attributes:
+        id:
+            The document's ``_id``.
+        index:
+            Name of the index that holds it.
+        contained:
+            Share of the shingles of the text asked for that the document has: 1.0 if that text stands in the document.
+        contains:
+            Share of the shingles of the document that the text asked for has: 1.0 if the document stands in that text.
+        similarity:
+            Shared shingles as a share of those that either has (Jaccard).
+        passages:
+            The runs of text that both have, of the length asked for, in their order in the text asked for. If there
+            are none, shared runs of at least 25 letters.
+        routing:
+            The document's ``_routing``, where it was indexed with one.
+    """
+
+    id: str
+    index: str
+    contained: float
+    contains: float
+    similarity: float
+    passages: tuple[Passage, ...] = ()
+    routing: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """The key that no other document has: index, ``_id`` and routing."""
+        return Key(self.index, self.id, self.routing)
+
+    @property
+    def order(self) -> tuple[float, float, str, str, str]:
+        """The place among others: by the larger share, then by similarity, then by index, id and routing."""
+        larger = max(self.contained, self.contains)
+        return -larger, -self.similarity, self.index, self.id, self.routing or ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return it as plain JSON values.
+        """
+        plain: dict[str, Any] = {
+            "id": self.id,
+            "index": self.index,
+            "contained": self.contained,
+            "contains": self.contains,
+            "similarity": self.similarity,
+            "passages": [{name: getattr(each, name) for name in Passage.__slots__} for each in self.passages],
+        }
+        return plain if self.routing is None else plain | {"routing": self.routing}
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """
+        Return a flat row for each passage; one row without a passage if there are none.
+        """
+        shared = {name: getattr(self, name) for name in ROW[:6]}
+        return [
+            shared | {name: None if each is None else getattr(each, name) for name in ROW[6:]}
+            for each in self.passages or (None,)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps(Sequence[Overlap], Tabular):
+    """
+    The answer to one lookup of passages: documents in the order of the larger of contained and contains.
+
+    Attributes:
+        items:
+            The documents.
+        complete:
+            Whether every document that shares a run of the length asked for is here. ``False`` is only ever returned
+            to a caller who asked for incomplete results.
+        min_contained:
+            The share that was asked for.
+        min_run:
+            The letters of a run that were asked for.
+        candidates:
+            How many documents were compared.
+        reasons:
+            Why the answer is incomplete, one line each.
+        stale:
+            Documents whose hashes are not those of their text, which was changed since; one line each.
+    """
+
+    items: tuple[Overlap, ...] = ()
+    complete: bool = True
+    min_contained: float = 0.8
+    min_run: int = 200
+    candidates: int = 0
+    reasons: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+
+    _COLUMNS: ClassVar[tuple[str, ...]] = ROW
+
+    @overload
+    def __getitem__(self, position: int) -> Overlap: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Overlap, ...]: ...
+    def __getitem__(self, position: int | slice) -> Overlap | tuple[Overlap, ...]:
+        return self.items[position]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """
+        Return a flat row for each passage of each document.
+        """
+        return [row for each in self.items for row in each.to_rows()]
+
+    def _title(self) -> str:
+        number = f"{len(self):,} document{'' if len(self) == 1 else 's'} with shared passages"
+        return f"{number}{'' if self.complete else ', incomplete'}"
+
+    def _sheets(self) -> Sequence[Sheet]:
+        said = {"incomplete because": self.reasons, "text has changed": self.stale}
+        notes = [{"note": name, "what": line} for name, lines in said.items() for line in lines]
+        found = Sheet("", self.to_dicts(), {"contained": 1, "contains": 1, "similarity": 1})
+        return [found, Sheet("Notes", notes)] if notes else [found]

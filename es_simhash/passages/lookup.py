@@ -1,0 +1,324 @@
+"""
+Options of a lookup of passages, checked. No request is made here.
+
+One lookup of passages: what it compares, what it has found, and why something may be missing. No request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+
+from es_simhash.arguments import check_choice, check_count, check_name, check_names
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.lookup.options import OnIncomplete, check_complete
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.meta import IndexSettings, require_text_fields
+from es_simhash.mapping.texts_flow import read_hit
+from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.texts.similarity import check_bound
+from es_simhash.transport.answers import Gap
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Index
+from es_simhash.transport.view import Hits
+
+if TYPE_CHECKING:
+    from es_simhash.passages.compare import Question
+    from es_simhash.passages.pieces import Pieces
+
+
+SHORTEST_RUN = 100
+"""Letters of the shortest run that is certain to be found (``hashing.winnowing.GUARANTEE``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageSizes:
+    """
+    The sizes of requests, and what one lookup may read.
+
+    Attributes:
+        first_page:
+            Candidates read by the first search; most lookups have fewer.
+        next_page:
+            Candidates a page where there are more.
+        terms:
+            Most terms of one search.
+        common:
+            Candidates that are read without further ado. Where there are more, a term with more than a tenth of this
+            number of documents is common, and documents that share only common terms with the text are compared last.
+        counted:
+            Most terms counted by one search.
+    """
+
+    first_page: int = 100
+    next_page: int = 500
+    terms: int = 10_000
+    common: int = 10_000
+    counted: int = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageOptions:
+    """
+    The keyword arguments of the client's methods for passages, checked.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    min_contained: float = 0.8
+    min_run: int = 200
+    size: int | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    exclude_ids: Iterable[str] = ()
+    routing: str | None = None
+    on_incomplete: OnIncomplete = "raise"
+    sizes: PassageSizes = PassageSizes()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "min_contained", check_bound(self.min_contained, name="min_contained"))
+        check_count("min_run", self.min_run, SHORTEST_RUN)
+        if self.size is not None:
+            check_count("size", self.size, 1)
+        if self.routing is not None:
+            check_name("routing", self.routing)
+        check_filter(self.filter)
+        object.__setattr__(self, "exclude_ids", check_names("exclude_ids", self.exclude_ids, of="ids"))
+        check_choice("on_incomplete", self.on_incomplete, get_args(OnIncomplete))
+
+
+def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
+    """
+    Refuse indices of which one has no passages, or does not record its text field, *so* that nothing can be done.
+
+    Raises:
+        MappingError: If one has no passages.
+        InvalidInputError: If one records no text field.
+    """
+    for name, own in each.items():
+        if own.passages is None:
+            raise MappingError(
+                f"index {name!r} has no passages: add them (put_mapping(passages=True), or es-simhash create "
+                "--existing --passages), and backfill it"
+            )
+    require_text_fields({name: own.text_fields for name, own in each.items()}, so)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfilled:
+    """
+    Why an index does not have all passages yet.
+
+    Attributes:
+        index:
+            Its name, or the name that was searched.
+        documents:
+            How many documents have a fingerprint and no passages; 0 if that is not known.
+    """
+
+    index: str
+    documents: int = 0
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        if self.documents:
+            return f"{self.documents} documents of {self.index!r} have a fingerprint and no passages: backfill it"
+        return f"passages were added to index {self.index!r} when it had documents: backfill it, without a filter"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonPassages:
+    """
+    Documents that were not compared, because all that they seem to share is in very many documents.
+
+    Attributes:
+        documents:
+            How many they are.
+        terms:
+            How many terms of the text are so common; 0 if the documents were found by words of a short text.
+    """
+
+    documents: int
+    terms: int = 0
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        hashes = f" ({self.terms} hashes)" if self.terms else ""
+        return (
+            f"{self.documents} documents share only passages that very many documents have{hashes}: "
+            "read them with stream_passages, or narrow the lookup with a filter"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """A candidate whose text could not be read."""
+
+    index: str
+    id: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        return f"document {self.id!r} of {self.index!r} was not compared: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the comparison of a page of candidates gives: documents found, and those whose text is not the indexed."""
+
+    found: list[Overlap] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    missing: list[NotCompared] = field(default_factory=list)
+
+
+Reason: TypeAlias = Gap | Unfilled | CommonPassages | NotCompared
+
+
+class Lookup:
+    """
+    One lookup of passages.
+
+    Args:
+        context:
+            What the client object knows.
+        index:
+            What to search.
+        settings:
+            The settings on which its indices agree.
+        each:
+            The settings of each concrete index.
+        options:
+            The caller's options.
+
+    Attributes:
+        text:
+            The text asked for; set once it is known.
+        gaps:
+            Why documents may be missing.
+        candidates:
+            How many documents were compared.
+        is_by_text:
+            Whether candidates have words of the text, and no term.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        settings: IndexSettings,
+        each: Mapping[str, IndexSettings],
+        options: PassageOptions,
+    ) -> None:
+        self.context, self.index, self.settings, self.options = context, index, settings, options
+        self.each = each
+        self.text = ""
+        self.candidates = 0
+        self.is_by_text = False
+        self.gaps: dict[Reason, None] = {}
+        self._terms: list[str] | None = None
+        self._question: Question | None = None
+        self._seen: set[Key] = set()
+        self._found: list[Overlap] = []
+        self._stale: list[str] = []
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields from which documents have their texts."""
+        return list(dict.fromkeys(name for each in self.each.values() for name in each.text_fields))
+
+    def terms(self) -> list[str]:
+        """Return the terms of the text; it takes a while for a long one."""
+        if self._terms is None:
+            from es_simhash.hashing.winnowing import question_terms  # noqa: PLC0415 -- loads numpy
+
+            self._terms = question_terms(self.text)
+        return self._terms
+
+    def pieces(self) -> Pieces | None:
+        """Return the pieces of the text, if it is short enough to need them."""
+        from es_simhash.passages.pieces import cut_pieces  # noqa: PLC0415 -- loads numpy
+
+        return cut_pieces(self.text, min_contained=self.options.min_contained)
+
+    def note(self, reasons: Iterable[Reason]) -> None:
+        """Note why documents may be missing."""
+        self.gaps |= dict.fromkeys(reasons)
+
+    def leave_out(self, keys: Iterable[Key]) -> None:
+        """Leave documents out: those asked for, and their copies."""
+        self._seen |= set(keys)
+
+    def take_new(self, hits: Hits) -> list[Mapping[str, Any]]:
+        """Return those of *hits* that were not given before, and count them."""
+        fresh = {key: hit for hit in hits if (key := document_key(hit)) not in self._seen}
+        self._seen |= fresh.keys()
+        self.candidates += len(fresh)
+        return list(fresh.values())
+
+    def compare(self, hits: Sequence[Mapping[str, Any]]) -> Page:
+        """Compare the documents *hits* with the text."""
+        from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
+        from es_simhash.passages.compare import Question, compare_passages  # noqa: PLC0415 -- loads numpy
+
+        if self._question is None:
+            self._question = Question(self.text, min_run=self.options.min_run)
+        page = Page()
+        texts: dict[Key, str] = {}
+        for hit in hits:
+            key = document_key(hit)
+            try:
+                texts[key] = read_hit(hit, self.each[key.index].text_fields)
+            except InvalidInputError as error:
+                page.missing.append(NotCompared(key.index, key.id, str(error)))
+        compared = compare_passages(self._question, list(texts.values()), min_contained=self.options.min_contained)
+        too_little: dict[Key, str] = {}
+        for (key, text), each in zip(texts.items(), compared, strict=True):
+            if each is None:
+                too_little[key] = text
+                continue
+            shares = each.contained, each.contains, each.similarity
+            page.found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
+        if self.is_by_text:
+            return page
+        terms = set(self.terms())
+        for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
+            if terms.isdisjoint(present):
+                page.stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
+        return page
+
+    def add(self, page: Page) -> None:
+        """Keep what was found on a page; only the best if the caller wants no more than some."""
+        self._found += page.found
+        self._stale += page.stale
+        self.note(page.missing)
+        size = self.options.size
+        if size is not None and len(self._found) > 2 * size:
+            self._found = sorted(self._found, key=lambda each: each.order)[:size]
+
+    def take_found(self) -> list[Overlap]:
+        """Return what was found since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def result(self) -> Overlaps:
+        """
+        Return the answer.
+
+        Raises:
+            IncompleteSearchError: If documents may be missing and the caller did not ask for such answers.
+        """
+        options = self.options
+        answer = Overlaps(
+            tuple(sorted(self._found, key=lambda each: each.order)[: options.size]),
+            complete=not self.gaps,
+            min_contained=options.min_contained,
+            min_run=options.min_run,
+            candidates=self.candidates,
+            reasons=tuple(map(str, self.gaps)),
+            stale=tuple(self._stale),
+        )
+        return check_complete(answer, options.on_incomplete, what="documents with shared passages")

@@ -1,0 +1,311 @@
+"""
+Draws charts as SVG that stands in a page: no script, no style, no address, and colours of the page.
+
+Vega draws, through vl-convert. What it returns is taken apart and put together again from elements and attributes that
+are known, so that nothing else gets into a page.
+
+The charts of a report, each with a heading and its numbers as a table. The drawings are those of the dashboards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from es_simhash.dashboards import charts
+from es_simhash.dashboards.rows import Rows, given, size_rows
+from es_simhash.dashboards.vega import DUPLICATES, OTHERS, ChartWords
+from es_simhash.errors import MissingDependencyError
+from es_simhash.quality.report.words import Speech
+from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
+from es_simhash.tables.markup import Child, Html, element, shown
+
+_FONT = "system-ui, sans-serif"
+
+
+_LABEL = {"fill": "currentColor", "font": _FONT, "fontSize": 12}
+
+
+_CONFIG = {
+    "style": {"guide-label": _LABEL, "guide-title": {**_LABEL, "fontWeight": "normal"}},
+    "axis": {"gridColor": "currentColor", "gridOpacity": 0.15, "labelLimit": 120},
+}
+
+
+_ELEMENTS = {"g", "path", "text", "line", "rect", "tspan"}
+
+
+_ATTRIBUTES = {
+    *("d", "transform", "x", "y", "x1", "x2", "y1", "y2", "width", "height", "text-anchor", "opacity", "display"),
+    *("font-family", "font-size", "font-weight", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width"),
+}
+
+
+_CLASSES = {DUPLICATES.lower(): "duplicates", OTHERS.lower(): "others"}
+
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def require_drawing() -> ModuleType:
+    """
+    Return the library that draws.
+
+    Raises:
+        MissingDependencyError: If it is not installed.
+    """
+    try:
+        return import_module("vl_convert")
+    except ImportError as error:
+        raise MissingDependencyError("charts need vl-convert-python: pip install 'es-simhash[report]'") from error
+
+
+def draw(chart: Mapping[str, Any], *, width: int, height: int, title: str, description: str, locale: str) -> Html:
+    """
+    Return a chart as an SVG element, as wide as there is room, with a text for those who do not see it.
+
+    Args:
+        chart:
+            The Vega specification.
+        width:
+            Its width in pixels, by which the size of its letters is chosen.
+        height:
+            Its height.
+        title:
+            What it is.
+        description:
+            What it says.
+        locale:
+            How dates are written, as vl-convert names it: ``"en-US"``.
+
+    Raises:
+        MissingDependencyError: If vl-convert is not installed.
+    """
+    library = require_drawing()
+    spec = {**chart, "width": width, "height": height, "config": _CONFIG}
+    # The data stands in the chart, and no address may be read.
+    drawn = ET.fromstring(library.vega_to_svg(spec, allowed_base_urls=[], time_format_locale=locale))  # noqa: S314 -- made here
+    return element(
+        "svg",
+        element("title", title),
+        element("desc", description),
+        *_children(drawn),
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        class_="chart",
+    )
+
+
+def _children(node: ET.Element) -> list[Child]:
+    return [_clean(child) for child in node if child.tag.removeprefix(_SVG) in _ELEMENTS]
+
+
+def _clean(node: ET.Element) -> Html:
+    attributes = {name: value for name, value in node.attrib.items() if name in _ATTRIBUTES and "url(" not in value}
+    class_ = _CLASSES.get(attributes.get("fill", "").lower())
+    if class_ is not None:
+        attributes["class"] = class_
+        del attributes["fill"]
+    return element(node.tag.removeprefix(_SVG), node.text or "", *_children(node), **attributes)
+
+
+# Widths, in pixels, of the drawings for a wide and for a narrow page: letters keep their size.
+_WIDTHS = {"wide": 560, "narrow": 330}
+
+
+_HEIGHT = 260
+
+
+_SOURCES = 12
+
+
+_LONGEST_NAME = 60
+
+
+_LENGTHS = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+}
+
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+Chart = Callable[[Rows, ChartWords], dict[str, Any]]
+
+
+def figures(stats: Stats, say: Speech) -> Iterator[Html]:
+    """
+    Yield the charts that *stats* have numbers for.
+    """
+    if stats.time is not None and stats.time.parts:
+        yield _over_time(stats.time, say)
+    if stats.sources is not None and stats.sources.parts:
+        yield _by_source(stats.sources, say)
+    if stats.groups.sizes:
+        rows = size_rows(stats.groups.sizes)
+        cells = [[f"{size:,}", f"{number:,}"] for size, number in stats.groups.sizes.items()]
+        numbers = table(say("sizes"), [say("size"), say("number_of_groups")], cells)
+        yield _figure(say, "sizes", charts.sizes_chart, rows, say.charts.by_size, numbers)
+    if stats.distances:
+        values = [{"distance": bits, "documents": number} for bits, number in stats.distances.items()]
+        cells = [[f"{bits}", f"{number:,}"] for bits, number in stats.distances.items()]
+        numbers = table(say("distances"), [say("distance"), say("duplicates")], cells)
+        yield _figure(say, "distances", charts.distances_chart, values, say.charts.by_distance, numbers)
+
+
+def table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[Child]], *, names: int = 1, class_: str | None = None
+) -> Html:
+    """
+    Return a table.
+
+    Args:
+        title:
+            Its caption.
+        head:
+            Names of the columns.
+        rows:
+            The cells; the first of a row is its heading.
+        names:
+            How many columns at the beginning are words; the others are numbers.
+        class_:
+            Class of the table.
+    """
+    kinds = [None if place < names else "number" for place in range(len(head))]
+    cells = [element("th", each, scope="col", class_=kind) for each, kind in zip(head, kinds, strict=True)]
+    body = [
+        element(
+            "tr",
+            element("th", row[0], scope="row", class_=kinds[0]),
+            *(element("td", each, class_=kind) for each, kind in zip(row[1:], kinds[1:], strict=True)),
+        )
+        for row in rows
+    ]
+    return element(
+        "table",
+        element("caption", title),
+        element("thead", element("tr", *cells)),
+        element("tbody", *body),
+        class_=class_,
+    )
+
+
+def _figure(
+    say: Speech,
+    key: str,
+    chart: Chart,
+    values: Sequence[Mapping[str, Any]],
+    description: str,
+    numbers: Html,
+    *,
+    height: int = _HEIGHT,
+    note: str = "",
+) -> Html:
+    title, spec = say(key), chart(given(values), say.charts)
+    drawn = [
+        element(
+            "div",
+            draw(
+                spec,
+                width=width,
+                height=height,
+                title=title,
+                description=description,
+                locale=say.locale,
+            ),
+            class_=name,
+        )
+        for name, width in _WIDTHS.items()
+    ]
+    return element(
+        "figure",
+        element("figcaption", element("h3", title), element("p", description, class_="quiet")),
+        *drawn,
+        element("p", note, class_="quiet") if note else "",
+        element("details", element("summary", say("data")), element("div", numbers, class_="scroll", tabindex="0")),
+    )
+
+
+def _over_time(time: TimeCounts, say: Speech) -> Html:
+    values = [
+        {"time": start, "until": _end(start, time.interval), **each.to_dict()} for start, each in time.parts.items()
+    ]
+    counts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in time.parts.items()]
+    outside = {"earlier": time.earlier, "later": time.later, "no_value": time.without}
+    counts += [(say(name), each) for name, each in outside.items() if each.documents]
+    last = utc_text(max(_end(start, time.interval) for start in time.parts) - 1)
+    first = utc_text(min(time.parts))
+    note = say("span", first=first[:10], last=last[:10], interval=say(time.interval))
+    if any(each.documents for each in outside.values()):
+        note += " " + say(
+            "outside",
+            earlier=time.earlier.documents,
+            later=time.later.documents,
+            without=time.without.documents,
+        )
+    numbers = _counts(say, "over_time", say("from"), counts)
+    return _figure(say, "over_time", charts.over_time_chart, values, say.charts.over_time, numbers, note=note)
+
+
+def _end(start: int, interval: str) -> int:
+    """Return where the interval ends that begins at *start*, both in milliseconds since 1970."""
+    try:
+        begin = _EPOCH + timedelta(milliseconds=start)
+        if interval in _LENGTHS:
+            end = begin + _LENGTHS[interval]
+        else:
+            months = begin.year * 12 + begin.month - 1 + _MONTHS[interval]
+            end = begin.replace(year=months // 12, month=months % 12 + 1)
+    except (OverflowError, ValueError):
+        # A year that Python's calendar does not have.
+        return start + 365 * 86_400_000
+    return (end - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _by_source(sources: SourceCounts, say: Speech) -> Html:
+    most = list(sources.parts.items())[:_SOURCES]
+    names = _names([name for name, _ in most])
+    values = [{"source": name, **each.to_dict()} for name, (_, each) in zip(names, most, strict=True)]
+    # A source may have any name, also "(none)".
+    counts = list(sources.parts.items())
+    if rest := sources.number - len(sources.parts):
+        counts.append((say("other_sources", number=rest), sources.others))
+    if sources.without.documents:
+        counts.append((say("no_value"), sources.without))
+    note = ""
+    if sources.number > len(most):
+        note = say("other_sources_note", shown=len(most), number=sources.number)
+    numbers = _counts(say, "by_source", say("source"), counts)
+    height = 60 + 26 * len(most)
+    return _figure(
+        say, "by_source", charts.sources_chart, values, say.charts.by_source, numbers, height=height, note=note
+    )
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    """Return *names* as they can stand in a chart: short, each once, and no character that is an order."""
+    found: list[str] = []
+    for name in names:
+        short = shown(" ".join(name[: 2 * _LONGEST_NAME].split()))
+        short = short if len(short) <= _LONGEST_NAME else short[: _LONGEST_NAME - 1] + "…"
+        number, once = 1, short
+        while once in found:
+            number += 1
+            once = f"{short} ({number})"
+        found.append(once)
+    return found
+
+
+def _counts(say: Speech, key: str, name: str, counts: Sequence[tuple[str, Count]]) -> Html:
+    rows = [[label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)] for label, each in counts]
+    return table(say(key), [name, say("documents"), say("duplicates"), say("share")], rows)

@@ -1,0 +1,245 @@
+"""
+The report as one HTML page with its style, without a script, which loads nothing from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from es_simhash.quality.real_pairs import Estimate, PresetSample
+from es_simhash.quality.report.data import WIDEST_SEARCH, IndexReport
+from es_simhash.quality.report.figures import figures, table
+from es_simhash.quality.report.groups import group_article
+from es_simhash.quality.report.words import Speech
+from es_simhash.tables.markup import Child, Html, element, join, user_text
+from es_simhash.texts.presets import PRESETS
+
+
+def build_report(report: IndexReport, *, language: str = "en") -> str:
+    """
+    Return *report* as one HTML page.
+
+    Args:
+        report:
+            What the page says.
+        language:
+            ``"en"`` or ``"zh"``.
+
+    Raises:
+        InvalidInputError: If the language is another one.
+        MissingDependencyError: If the charts cannot be drawn: ``pip install 'es-simhash[report]'``.
+    """
+    say = Speech(language)
+    sections = [_numbers(report, say), _groups(report, say), _presets(report, say), _health(report, say)]
+    return "".join(
+        [
+            *_opening(report, say),
+            element(
+                "header",
+                element("h1", say.html("title", index=report.stats.index)),
+                element("p", say("made", at=_moment(report), version=report.version), class_="quiet"),
+                *([element("p", say.html("filtered", filter=_filter(report)))] if report.filter else []),
+            ),
+            *sections,
+            _measured(report, say),
+            element("footer", element("p", say("complete"))),
+            Html("</main></body></html>\n"),
+        ]
+    )
+
+
+@cache
+def _style() -> str:
+    parts = (("es_simhash.removal", "review.css"), ("es_simhash.quality.report", "report.css"))
+    return "\n".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, name in parts)
+
+
+def _opening(report: IndexReport, say: Speech) -> Iterator[str]:
+    # Only this style may be used, and no script: markup that got past the escaping could still do nothing.
+    digest = b64encode(sha256(_style().encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    yield join(Html("<!DOCTYPE html>\n"), Html(f'<html lang="{say.language}"><head><meta charset="utf-8">'))
+    yield element("meta", http_equiv="Content-Security-Policy", content=policy)
+    yield element("meta", name="viewport", content="width=device-width, initial-scale=1")
+    yield element("meta", name="referrer", content="no-referrer")
+    yield element("title", say("title", index=report.stats.index))
+    yield element("style", Html(_style()))
+    yield join(Html("</head><body>"), element("a", say("skip"), class_="skip", href="#groups"), Html("<main>"))
+
+
+def _moment(report: IndexReport) -> str:
+    return f"{report.at[:16].replace('T', ' ')} UTC"
+
+
+def _filter(report: IndexReport) -> str:
+    queries = list(map(dict, report.filter))
+    return json.dumps(queries[0] if len(queries) == 1 else queries, ensure_ascii=False, default=str)
+
+
+def _section(key: str, title: str, *children: Child) -> Html:
+    return element("section", element("h2", title, id=key), *children, aria_labelledby=key)
+
+
+def _numbers(report: IndexReport, say: Speech) -> Html:
+    stats = report.stats
+    tiles = [
+        ("documents", stats.documents, ""),
+        ("duplicates", stats.duplicates, say.percent(stats.share)),
+        ("groups", stats.groups.number, ""),
+        ("largest", stats.largest, ""),
+        ("without", stats.without_fingerprint, ""),
+        ("ungrouped", stats.ungrouped, ""),
+    ]
+    shown = [
+        element(
+            "div",
+            element("dt", say(key)),
+            element("dd", f"{number:,}", element("small", f" {share}") if share else ""),
+        )
+        for key, number, share in tiles
+    ]
+    return join(
+        element("p", _sentence(report, say), class_="sentence"),
+        element("p", say("meaning"), class_="quiet"),
+        element("dl", *shown, class_="facts"),
+        _section("numbers", say("numbers"), element("div", *figures(stats, say), class_="figures")),
+    )
+
+
+def _sentence(report: IndexReport, say: Speech) -> str:
+    stats = report.stats
+    if not stats.documents:
+        return say("sentence_empty")
+    if lost := [each.values["documents"] for each in report.diagnosis.findings if each.kind == "lost_canonicals"]:
+        return say("sentence_lost", share=say.percent(stats.share), documents=stats.documents, number=lost[0])
+    if stats.duplicates:
+        return say("sentence", share=say.percent(stats.share), documents=stats.documents)
+    return say("sentence_ungrouped" if stats.ungrouped and stats.ungrouped == stats.fingerprinted else "sentence_none")
+
+
+def _groups(report: IndexReport, say: Speech) -> Html:
+    if not report.groups:
+        return _section("groups", say("shown_groups"), element("p", say("no_groups")))
+    legend = element(
+        "p", element("del", say("legend_goes")), " · ", element("ins", say("legend_stays")), class_="legend"
+    )
+    note = ""
+    if report.stats.groups.number > WIDEST_SEARCH:
+        note = element("p", say("strange_note", number=WIDEST_SEARCH), class_="quiet")
+    return _section("groups", say("shown_groups"), legend, note, *(group_article(each, say) for each in report.groups))
+
+
+def _presets(report: IndexReport, say: Speech) -> Html:
+    if not report.presets:
+        scheme = next(iter(PRESETS.values())).scheme
+        return _section("presets", say("presets"), element("p", say("presets_none", scheme=scheme)))
+    head = [say("preset"), say("limits"), say("removed"), say("removed_number"), say("precision")]
+    rows = [_preset(each, report, say) for each in report.presets]
+    return _section(
+        "presets",
+        say("presets"),
+        element("p", say("presets_note", sampled=report.presets[0].sampled, seed=str(report.seed)), class_="quiet"),
+        element("div", table(say("presets"), head, rows, class_="untitled"), class_="scroll", tabindex="0"),
+    )
+
+
+def _preset(each: PresetSample, report: IndexReport, say: Speech) -> list[Child]:
+    low, high = (round(share * report.stats.fingerprinted) for share in (each.removed.low, each.removed.high))
+    precision: Child = ""
+    if each.precision is not None:
+        pairs = element("small", " ", say("of_pairs", number=each.pairs))
+        precision = join(_share(each.precision, say), pairs)
+    return [
+        say(f"preset_{each.preset}"),
+        f"≤ {each.max_distance}, ≥ {say.percent(each.similarity, 0)}",
+        _share(each.removed, say),
+        f"{low:,} – {high:,}",
+        precision,
+    ]
+
+
+def _share(estimate: Estimate, say: Speech) -> Html:
+    return join(
+        say.percent(estimate.share),
+        element("small", f" ({say.percent(estimate.low)} – {say.percent(estimate.high)})"),
+    )
+
+
+def _health(report: IndexReport, say: Speech) -> Html:
+    found = report.diagnosis
+    children: list[Child] = [element("p", say("health_of_all"), class_="quiet")] if report.filter else []
+    children += [element("p", say("incomplete", reason=each), class_="warn") for each in found.reasons]
+    if report.stats.groups.several_canonicals:
+        number = report.stats.groups.several_canonicals
+        children.append(element("p", say("several_canonicals", number=number), class_="warn"))
+    children.append(element("p", say("unhealthy" if found.findings else "healthy", sampled=found.sampled)))
+    if found.findings:
+        head = [say("severity"), say("found"), say("advice")]
+        rows: list[list[Child]] = [
+            [
+                element("span", say(each.severity), class_=each.severity),
+                say.html(f"found_{each.kind}", **each.values),
+                say.html(f"advice_{each.kind}", **each.values),
+            ]
+            for each in found.findings
+        ]
+        findings = table(say("health"), head, rows, names=3, class_="untitled")
+        children.append(element("div", findings, class_="scroll", tabindex="0"))
+    return _section("health", say("health"), *children)
+
+
+def _measured(report: IndexReport, say: Speech) -> Html:
+    stats = report.stats
+    given = [part.field for part in (stats.time, stats.sources) if part is not None]
+    groupings = [_grouping(each, say) for each in stats.grouping] or [say("never_grouped")]
+    said = {
+        "index": stats.index,
+        "moment": _moment(report),
+        "version": f"es_simhash {report.version}",
+        "scheme": stats.scheme,
+        "grouping": say("list_mark").join(groupings),
+        **({"filter": _filter(report)} if report.filter else {}),
+        **({"fields": say("and").join(given)} if given else {}),
+        "exact": say("exact_words"),
+        "sampled": say(
+            "sampled_words",
+            presets=report.presets[0].sampled if report.presets else 0,
+            health=report.diagnosis.sampled,
+            seed=str(report.seed),
+        ),
+    }
+    rows = [
+        element("tr", element("th", say(name), scope="row"), element("td", user_text(text)))
+        for name, text in said.items()
+    ]
+    return _section("measured", say("measured"), element("table", element("tbody", *rows), class_="said"))
+
+
+def _texts(similarity: float | Mapping[str, Any] | None, say: Speech) -> str:
+    """Return what a grouping asks of texts, as ``_meta`` records it."""
+    if similarity is None:
+        return say("rule_no_texts")
+    if isinstance(similarity, Mapping):
+        by = f"{similarity['measure']}, {similarity['unit']}"
+        return say("rule_texts_by", share=say.percent(similarity["at_least"], 0), by=by)
+    return say("rule_texts", share=say.percent(similarity, 0))
+
+
+def _grouping(grouping: Mapping[str, Any], say: Speech) -> str:
+    texts = _texts(grouping.get("similarity"), say)
+    order = grouping.get("canonical") or []
+    names = [order] if isinstance(order, str) else list(map(str, order))
+    parts = [say("rule", rule=grouping.get("rule"), bits=grouping.get("max_distance")), texts]
+    parts += [say("rule_order", order=say("and").join(names))] if names else []
+    if grouping.get("per") is not None:
+        parts.append(say("rule_per", field=grouping["per"]))
+    if grouping.get("within") is not None:
+        field, span = grouping["within"]
+        parts.append(say("rule_within", field=field, span=span))
+    return say("list_mark").join(parts)

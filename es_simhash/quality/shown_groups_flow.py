@@ -1,0 +1,217 @@
+"""
+Chooses the groups that a report shows, the largest and the strangest, and reads some of their documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.texts_flow import search_texts
+from es_simhash.quality.report.data import WIDEST_SEARCH, Member, Reason, ShownGroup, WhyShown
+from es_simhash.quality.stats import Stats
+from es_simhash.texts.measures import TextMeasure
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets_flow import aggregate
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.retry_flow import ask
+
+LONGEST_TEXT = 20_000
+"""Characters of a text that are kept."""
+
+_LARGEST = 4
+_STRANGE = 2
+_MEMBERS = 3
+# Of the duplicates with the largest distances; several may be in one group.
+_FARTHEST = 50
+# Longer texts would take long to compare.
+_COMPARED = 1_000_000
+_DAY = 86_400_000
+
+Why = dict[str, list[WhyShown]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads documents of groups."""
+
+    index: Index
+    fields: Fields
+    texts: Sequence[str]
+    source_field: str | None
+    time_field: str | None
+    clauses: Sequence[Mapping[str, Any]]
+
+    def read(self, query: Mapping[str, Any], size: int) -> Flow[list[tuple[Member, str | None]]]:
+        """Return documents that match *query*, with their whole texts; those with the largest distance first."""
+        extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
+        if self.time_field:
+            extra.append({"field": self.time_field, "format": "yyyy-MM-dd HH:mm"})
+        sort = [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}]
+        body = {"size": size, "query": query, "docvalue_fields": extra, "sort": sort}
+        answer = yield from search_texts(self.index, body, self.texts)
+        check_whole(find_gaps(answer))
+        return [self._member(hit) for hit in answer["hits"]["hits"]]
+
+    def _member(self, hit: Mapping[str, Any]) -> tuple[Member, str | None]:
+        def first(name: str | None) -> Any:
+            return next(iter(hit.get("fields", {}).get(name) or ()), "") if name else ""
+
+        text = text_or_none(hit, self.texts) if self.texts else None
+        member = Member(
+            hit["_id"],
+            hit["_index"],
+            None if text is None else text[:LONGEST_TEXT],
+            len(text or ""),
+            int(first(self.fields.distance) or 0),
+            source=str(first(self.source_field)),
+            time=str(first(self.time_field)),
+        )
+        return member, text
+
+
+def read_shown_groups(
+    index: Index,
+    fields: Fields,
+    stats: Stats,
+    texts: Sequence[str],
+    *,
+    measure: TextMeasure,
+    source_field: str | None,
+    time_field: str | None,
+    clauses: Sequence[Mapping[str, Any]] = (),
+) -> Flow[tuple[ShownGroup, ...]]:
+    """
+    Return the largest groups, and some with a distant member, of many sources, or over a long time.
+
+    Args:
+        index:
+            What to search.
+        fields:
+            Our fields.
+        stats:
+            The numbers of the index.
+        texts:
+            Fields of the text; empty to read no texts.
+        measure:
+            By which they are compared.
+        source_field:
+            Field that says where a document comes from.
+        time_field:
+            Date field of the documents.
+        clauses:
+            Queries that the documents of a group match; its canonical is shown in any case.
+    """
+    if not stats.groups.largest:
+        return ()
+    why: Why = {}
+    for each in stats.groups.largest[:_LARGEST]:
+        why.setdefault(each.id, []).append(WhyShown("largest", each.documents))
+    yield from _add_farthest(index, fields, why, clauses)
+    if source_field or time_field:
+        yield from _add_strange(index, fields, why, clauses, source_field=source_field, time_field=time_field)
+    counts = yield from _count_documents(index, fields, list(why), clauses)
+    reader = _Reader(index, fields, texts, source_field, time_field, clauses)
+    shown = []
+    for name, reasons in why.items():
+        found = yield from _read_group(reader, name, counts.get(name, 0), reasons, measure)
+        shown.append(found)
+    return tuple(each for each in shown if each.documents > 1)
+
+
+def _add_farthest(index: Index, fields: Fields, why: Why, clauses: Sequence[Mapping[str, Any]]) -> Flow[None]:
+    """Add groups that have a duplicate with one of the largest distances to its canonical."""
+    body = {
+        "size": _FARTHEST,
+        "query": {"bool": {"filter": [*clauses, {"exists": {"field": fields.distance}}]}},
+        "sort": [{fields.distance: {"order": "desc", "unmapped_type": "byte"}}],
+        "docvalue_fields": [fields.group, fields.distance],
+        "_source": False,
+        "track_total_hits": False,
+    }
+    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    found: dict[str, int] = {}
+    for hit in answer["hits"]["hits"]:
+        own = hit["fields"]
+        if fields.group in own:
+            found.setdefault(own[fields.group][0], int(own[fields.distance][0]))
+    for name, bits in list(found.items())[:_STRANGE]:
+        if bits:
+            why.setdefault(name, []).append(WhyShown("farthest", bits))
+
+
+def _add_strange(
+    index: Index,
+    fields: Fields,
+    why: Why,
+    clauses: Sequence[Mapping[str, Any]],
+    *,
+    source_field: str | None,
+    time_field: str | None,
+) -> Flow[None]:
+    """Add those of the largest groups that have the most sources, or the longest span of time."""
+    names = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}}
+    found = yield from aggregate(index, [*clauses, {"exists": {"field": fields.duplicate_of}}], {"names": names})
+    largest = [bucket["key"] for bucket in found["names"]["buckets"]]
+    aggs: dict[str, Any] = {}
+    if source_field:
+        aggs["sources"] = {"cardinality": {"field": source_field}}
+    if time_field:
+        aggs |= {"first": {"min": {"field": time_field}}, "last": {"max": {"field": time_field}}}
+    terms = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}, "aggs": aggs}
+    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: largest}}], {"names": terms})
+    buckets = found["names"]["buckets"]
+    if source_field:
+        counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
+        _add_most(why, "sources", counted, least=2)
+    if time_field:
+        spans = {each["key"]: int((each["last"]["value"] or 0) - (each["first"]["value"] or 0)) for each in buckets}
+        _add_most(why, "span", spans, least=_DAY)
+
+
+def _add_most(why: Why, reason: Reason, numbers: Mapping[str, int], *, least: int) -> None:
+    most = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]
+    for name, number in most:
+        if number >= least:
+            why.setdefault(name, []).append(WhyShown(reason, number))
+
+
+def _count_documents(
+    index: Index, fields: Fields, names: list[str], clauses: Sequence[Mapping[str, Any]]
+) -> Flow[dict[str, int]]:
+    terms = {"terms": {"field": fields.group, "size": len(names)}}
+    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: names}}], {"names": terms})
+    return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
+
+
+def _read_group(
+    reader: _Reader, name: str, documents: int, why: Sequence[WhyShown], measure: TextMeasure
+) -> Flow[ShownGroup]:
+    in_group = {"term": {reader.fields.group: name}}
+    is_duplicate = {"exists": {"field": reader.fields.duplicate_of}}
+    canonicals = yield from reader.read({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
+    members = yield from reader.read({"bool": {"filter": [*reader.clauses, in_group, is_duplicate]}}, _MEMBERS)
+    canonical, text = canonicals[0] if canonicals else (None, None)
+    if text is not None:
+        members = yield Compute(_compare, (text, members, measure))
+    return ShownGroup(name, documents, tuple(why), canonical, tuple(each for each, _ in members))
+
+
+def _compare(
+    text: str, members: Sequence[tuple[Member, str | None]], measure: TextMeasure
+) -> list[tuple[Member, str | None]]:
+    """Return *members* with the similarity of their texts to *text*, as far as both are short enough."""
+    if len(text) > _COMPARED:
+        return list(members)
+    [whole] = measure.prepare([text])
+    return [
+        (replace(each, similarity=measure.compare(whole, measure.prepare([own])[0]).similarity), own)
+        if own is not None and len(own) <= _COMPARED
+        else (each, own)
+        for each, own in members
+    ]

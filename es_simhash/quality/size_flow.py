@@ -1,0 +1,107 @@
+"""
+Reads the real size of an index: documents, bytes, shards, segments, and how even its fingerprints are.
+
+What such an index takes, or would take with more documents, is worked out in ``quality.sizing``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.lookup.index_stats_flow import index_stats
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
+from es_simhash.quality.sizing import IndexSize, Product, Size, estimate_growth
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.retry_flow import ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeOptions:
+    """
+    What is to become of an index: the keyword arguments of the client's method, checked.
+
+    Attributes:
+        documents:
+            How many documents it will have.
+        max_distance:
+            Largest distance of a lookup in bits.
+        product:
+            The product of the server.
+        shards:
+            Primary shards that it will have.
+        replicas:
+            Copies of each.
+        scripts:
+            Whether the server may run a script.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    documents: int | None = None
+    max_distance: int = DEFAULT_MAX_DISTANCE
+    product: Product | None = None
+    shards: int | None = None
+    replicas: int | None = None
+    scripts: bool = True
+
+    def __post_init__(self) -> None:
+        self.apply(IndexSize("", 1, 1, 1, 1, 0, 1))
+
+    def apply(self, measured: IndexSize) -> Size:
+        """Return what the index that was *measured* takes."""
+        return estimate_growth(
+            measured,
+            self.documents,
+            max_distance=self.max_distance,
+            product=self.product,
+            shards=self.shards,
+            replicas=self.replicas,
+            scripts=self.scripts,
+        )
+
+
+def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size]:
+    """
+    Return the real size of *index*, and what it takes; it need not have our fields.
+
+    Cost: four requests.
+
+    Raises:
+        InvalidInputError: If no index, or no shard of one, is behind the name.
+        IncompleteSearchError: If some documents could not be counted.
+    """
+    check_index(index)
+    answer = yield from ask(Call("index_stats", {"index": index, "metric": "docs,store,segments", "level": "shards"}))
+    shards = [copies for each in (answer.get("indices") or {}).values() for copies in each["shards"].values()]
+    primaries = [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
+    if not primaries:
+        raise InvalidInputError(f"index {index_key(index)} has no shard that answers: check the name")
+    has_fingerprint = {"exists": {"field": Fields(context.prefix).fingerprint}}
+    fingerprinted, gaps = yield from count_documents(index, has_fingerprint)
+    check_whole(gaps)
+    stats = (yield from index_stats(context, index, again=True)) if fingerprinted else None
+    measured = IndexSize(
+        index_key(index),
+        _sum(primaries, "docs", "count"),
+        fingerprinted,
+        _sum(primaries, "store", "size_in_bytes"),
+        len(shards),
+        max(map(len, shards)) - 1,
+        _sum(primaries, "segments", "count"),
+        1.0 if stats is None else stats.density,
+    )
+    size: Size = yield Compute(options.apply, (measured,))
+    return size
+
+
+def _sum(shards: list[dict[str, Any]], part: str, name: str) -> int:
+    return sum(shard[part][name] for shard in shards)

@@ -1,0 +1,388 @@
+"""
+Counts groups by their number of documents, exactly, however many there are.
+
+A ``terms`` aggregation returns only the largest groups, and a ``cardinality`` aggregation estimates their number. So
+all groups that have a duplicate are read here, a page at a time. No document is read.
+
+Counts documents over time, in intervals that fit the dates an index has. No document is read.
+
+Reads the numbers of an index: documents, duplicates, groups, over time, by source. Nothing is written.
+
+Every number is counted by the server over all documents, and none is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from itertools import accumulate
+from typing import Any
+
+from es_simhash.arguments import check_field
+from es_simhash.dashboards.mapping_faults import find_field_faults, node_of
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.groups.rule import Grouping
+from es_simhash.groups.settings_flow import refuse_regrouping
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.texts_flow import search_texts
+from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets_flow import BucketReader, aggregate, has_too_many
+from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.protocol import Flow
+
+PAGE = 10_000
+"""Groups a request."""
+
+
+LARGEST = 10
+"""Groups that are named, largest first."""
+
+
+def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Flow[GroupCounts]:
+    """
+    Return how many groups of two or more of the documents that match *clauses* there are, by size.
+
+    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, and
+    each other at the documents of its own names, so the time grows with the number of documents. Memory: one page, and
+    a number for each different size.
+
+    Raises:
+        IncompleteSearchError: If some documents could not be counted.
+    """
+    duplicates = [*clauses, {"exists": {"field": fields.duplicate_of}}]
+    canonicals: list[Mapping[str, Any]] = [*clauses, {"bool": {"must_not": [duplicates[-1]]}}]
+    reader = BucketReader(index, duplicates, fields.group, page=PAGE, has_ranges=True)
+    sizes: Counter[int] = Counter()
+    largest: list[tuple[int, str]] = []
+    without = several = lost = 0
+    while page := (yield from reader.read()):
+        found = yield from _count(index, canonicals, fields.group, [name for name, _ in page])
+        without += sum(not found.get(name) for name, _ in page)
+        lost += sum(bucket["doc_count"] for name, bucket in page if not found.get(name))
+        several += sum(found.get(name, 0) > 1 for name, _ in page)
+        counted = [(found.get(name, 0) + bucket["doc_count"], name) for name, bucket in page]
+        sizes.update(size for size, _ in counted)
+        largest = nsmallest(LARGEST, [*largest, *counted], key=lambda each: (-each[0], each[1]))
+    return GroupCounts(
+        {size: number for size, number in sorted(sizes.items()) if size > 1},
+        tuple(GroupSize(name, size) for size, name in largest if size > 1),
+        without,
+        several,
+        lost,
+    )
+
+
+def _count(
+    index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
+) -> Flow[dict[str, int]]:
+    """Return how many documents that match *clauses* have each of *names* in *field*."""
+    terms = {"terms": {"field": field, "size": len(names)}}
+    try:
+        found = yield from aggregate(index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
+    except Exception as error:
+        if len(names) == 1 or not has_too_many(error):
+            raise
+        half = len(names) // 2
+        first = yield from _count(index, clauses, field, names[:half])
+        return first | (yield from _count(index, clauses, field, names[half:]))
+    return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
+
+
+_MINUTE = 60_000
+
+
+_DAY = 24 * 60 * _MINUTE
+
+
+# In milliseconds; of a month and longer the shortest, so that no more intervals come than are meant.
+_INTERVALS = (
+    ("minute", _MINUTE),
+    ("hour", 60 * _MINUTE),
+    ("day", _DAY),
+    ("week", 7 * _DAY),
+    ("month", 28 * _DAY),
+    ("quarter", 90 * _DAY),
+    ("year", 365 * _DAY),
+)
+
+
+_MOST_INTERVALS = 100
+
+
+# A few wrong dates, such as 1970-01-01, must not make every interval a year long.
+_MOST_OUTSIDE = 0.02
+
+
+Years = Mapping[int, Count]
+
+
+def count_over_time(
+    index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
+) -> Flow[TimeCounts]:
+    """
+    Return the documents that match *clauses* by the date in *field*, in at most about 100 intervals.
+
+    Cost: three searches.
+
+    Args:
+        index:
+            What to search.
+        field:
+            A date field.
+        clauses:
+            Queries that the counted documents match.
+        duplicates:
+            The query that duplicates match.
+    """
+    counted = {"duplicates": {"filter": duplicates}}
+    without = {"filter": {"bool": {"must_not": [{"exists": {"field": field}}]}}, "aggs": counted}
+    years = {"date_histogram": _histogram(field, "year"), "aggs": counted}
+    found = yield from aggregate(index, clauses, {"years": years, "without": without})
+    missing = _count_bucket(found["without"])
+    by_year: Years = {bucket["key"]: _count_bucket(bucket) for bucket in found["years"]["buckets"]}
+    if not by_year:
+        return TimeCounts(field, "year", {}, without=missing)
+    first, last = _core(by_year)
+    end = next((start for start in by_year if start > last), None)
+    bounds = {"gte": first, "format": "epoch_millis"} | ({} if end is None else {"lt": end})
+    inside = [*clauses, {"range": {field: bounds}}]
+    edges = yield from aggregate(index, inside, {"first": {"min": {"field": field}}, "last": {"max": {"field": field}}})
+    interval = _interval((edges["last"]["value"] or 0) - (edges["first"]["value"] or 0))
+    parts = {"date_histogram": _histogram(field, interval), "aggs": counted}
+    found = yield from aggregate(index, inside, {"parts": parts})
+    return TimeCounts(
+        field,
+        interval,
+        {bucket["key"]: _count_bucket(bucket) for bucket in found["parts"]["buckets"]},
+        sum((count for start, count in by_year.items() if start < first), Count()),
+        sum((count for start, count in by_year.items() if start > last), Count()),
+        missing,
+    )
+
+
+def _histogram(field: str, interval: str) -> dict[str, Any]:
+    return {"field": field, "calendar_interval": interval, "min_doc_count": 1}
+
+
+def _count_bucket(bucket: Mapping[str, Any]) -> Count:
+    return Count(bucket["doc_count"], bucket["duplicates"]["doc_count"])
+
+
+def _core(years: Years) -> tuple[int, int]:
+    """Return the start of the first and of the last of the fewest years in a row that have nearly all documents."""
+    starts = sorted(years)
+    total = [0, *accumulate(years[start].documents for start in starts)]
+    needed = total[-1] * (1 - _MOST_OUTSIDE)
+    best = (starts[0], starts[-1])
+    low = 0
+    for high, last in enumerate(starts):
+        while total[high + 1] - total[low + 1] >= needed:
+            low += 1
+        if total[high + 1] - total[low] >= needed and last - starts[low] < best[1] - best[0]:
+            best = (starts[low], last)
+    return best
+
+
+def _interval(span: float) -> str:
+    """Return the shortest interval of which not too many are in *span* milliseconds."""
+    return next((name for name, length in _INTERVALS if span / length <= _MOST_INTERVALS), "year")
+
+
+SOURCES = 50
+"""Sources that are counted one by one; the others are counted together."""
+
+
+LONGEST_TEXT = 300
+"""Characters of the text of a canonical."""
+
+
+# A distance is 0 to 64 bits.
+_DISTANCES = 65
+
+
+_CANONICALS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    """
+    What is counted, and by what: the keyword arguments of the client's method.
+
+    Attributes:
+        time_field:
+            Date field of the documents.
+        source_field:
+            Keyword field that says where a document comes from.
+        text_field:
+            Field whose text is shown of the largest groups.
+        filter:
+            A query, or several; only documents that match all of them are counted.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    time_field: str | None = None
+    source_field: str | None = None
+    text_field: str | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        for role in ("time_field", "source_field", "text_field"):
+            name = getattr(self, role)
+            # Servers take a star for the names of several fields. All other names are data: what is mapped can be read.
+            if name is not None and "*" in check_field(role, name):
+                raise InvalidInputError(f"{role} {shorten(name)} names several fields: give a field as it is mapped")
+
+
+def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[Stats]:
+    """
+    Return the numbers of *index*.
+
+    Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and about one
+    for every 10,000 sources. The numbers come from several searches: documents that are written meanwhile are in some
+    of them.
+
+    Raises:
+        MappingError: If the index lacks our fields, or its grouping is being changed.
+        InvalidInputError: If a field is not mapped, or cannot be counted.
+        IncompleteSearchError: If some documents could not be counted.
+    """
+    check_index(index)
+    resolved = yield from _resolve(context, index)
+    settings = agree(resolved, context)
+    _check_fields(resolved, options)
+    fields = Fields(context.prefix)
+    clauses = check_filter(options.filter)
+    stats = yield from _count_documents(index, fields, clauses)
+    groups = GroupCounts()
+    if stats.duplicates:
+        groups = yield from count_groups(index, fields, clauses)
+        if options.text_field:
+            groups = yield from _read_canonicals(index, fields, groups, options.text_field)
+    duplicates = {"exists": {"field": fields.duplicate_of}}
+    time = sources = None
+    if options.time_field:
+        time = yield from count_over_time(index, options.time_field, clauses, duplicates)
+    if options.source_field:
+        # Of indices on other clusters the mapping is not known.
+        has_ranges = ":" not in index_key(index) and _is_keyword(resolved, options.source_field)
+        sources = yield from _count_sources(index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
+    now = yield from _resolve(context, index)
+    if _groupings(now) != _groupings(resolved):
+        raise MappingError("the grouping of the index was changed while its documents were counted: run it again")
+    return replace(
+        stats,
+        groups=groups,
+        time=time,
+        sources=sources,
+        scheme=str(settings.scheme),
+        grouping=_groupings(resolved),
+    )
+
+
+def _resolve(context: Context, index: Index) -> Flow[Resolved]:
+    resolved = yield from resolve_index(context, index)
+    refuse_regrouping(resolved.each)
+    return resolved
+
+
+def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
+    """Return each different grouping that the indices record."""
+    found: list[Mapping[str, Any]] = []
+    for own in resolved.each.values():
+        grouping = Grouping.read(own)
+        if grouping is not None and grouping.to_dict() not in found:
+            found.append(grouping.to_dict())
+    return tuple(found)
+
+
+def _check_fields(resolved: Resolved, options: StatsOptions) -> None:
+    """Refuse fields by which documents cannot be counted. Where the mappings may not be read, the server decides."""
+    if not resolved.mappings:
+        return
+    for fault in find_field_faults(options.time_field, options.source_field, options.text_field, resolved.mappings):
+        if fault.is_fatal:
+            raise InvalidInputError(f"{fault}: give a field as it is mapped")
+
+
+def _is_keyword(resolved: Resolved, field: str) -> bool:
+    """Return whether *field* is a keyword that is indexed as it is, wherever it is mapped."""
+    nodes = [node for mapping in resolved.mappings.values() if (node := node_of(mapping, field)) is not None]
+    return bool(nodes) and all(node.get("type") == "keyword" and "normalizer" not in node for node in nodes)
+
+
+def _count_documents(index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Flow[Stats]:
+    has_fingerprint = {"exists": {"field": fields.fingerprint}}
+    has_group = {"exists": {"field": fields.group}}
+    aggs = {
+        "documents": {"filter": {"match_all": {}}},
+        "fingerprinted": {"filter": has_fingerprint},
+        "ungrouped": {"filter": {"bool": {"filter": [has_fingerprint], "must_not": [has_group]}}},
+        "duplicates": {"filter": {"exists": {"field": fields.duplicate_of}}},
+        "distances": {"terms": {"field": fields.distance, "size": _DISTANCES}},
+    }
+    found = yield from aggregate(index, clauses, aggs)
+    counts = {name: found[name]["doc_count"] for name in aggs if name != "distances"}
+    distances = {int(bucket["key"]): bucket["doc_count"] for bucket in found["distances"]["buckets"]}
+    return Stats(index_key(index), **counts, distances=dict(sorted(distances.items())))
+
+
+def _count_sources(
+    index: Index,
+    field: str,
+    clauses: Sequence[Mapping[str, Any]],
+    duplicates: Mapping[str, Any],
+    *,
+    has_ranges: bool,
+) -> Flow[SourceCounts]:
+    aggs = {"duplicates": {"filter": duplicates}}
+    reader = BucketReader(index, clauses, field, page=PAGE, aggs=aggs, has_missing=True, has_ranges=has_ranges)
+    most: list[tuple[str, Count]] = []
+    total = without = Count()
+    number = 0
+    while page := (yield from reader.read()):
+        counted = [(key, Count(each["doc_count"], each["duplicates"]["doc_count"])) for key, each in page]
+        without += sum((count for key, count in counted if key is None), Count())
+        named = [(str(key), count) for key, count in counted if key is not None]
+        number += len(named)
+        total += sum((count for _, count in named), Count())
+        most = nsmallest(SOURCES, [*most, *named], key=_most_duplicates_first)
+    shown = sum((count for _, count in most), Count())
+    others = Count(total.documents - shown.documents, total.duplicates - shown.duplicates)
+    return SourceCounts(field, dict(most), others, number, without)
+
+
+def _most_duplicates_first(source: tuple[str, Count]) -> tuple[int, int, str]:
+    name, count = source
+    return -count.duplicates, -count.documents, name
+
+
+def _read_canonicals(index: Index, fields: Fields, groups: GroupCounts, text_field: str) -> Flow[GroupCounts]:
+    """Return *groups* with the beginning of the text of each canonical."""
+    names = [each.id for each in groups.largest]
+    query = {
+        "bool": {
+            "filter": [{"terms": {fields.group: names}}],
+            "must_not": [{"exists": {"field": fields.duplicate_of}}],
+        }
+    }
+    # Several indices may have a document of the same id, but hardly a hundred of them.
+    body = {"size": _CANONICALS, "query": query, "docvalue_fields": [fields.group]}
+    answer = yield from search_texts(index, body, [text_field])
+    check_whole(find_gaps(answer))
+    texts: dict[str, str] = {}
+    for hit in answer["hits"]["hits"]:
+        text = text_or_none(hit, [text_field])
+        if text is not None:
+            texts.setdefault(hit["fields"][fields.group][0], " ".join(text[: 2 * LONGEST_TEXT].split())[:LONGEST_TEXT])
+    return replace(groups, largest=tuple(replace(each, text=texts.get(each.id)) for each in groups.largest))

@@ -1,0 +1,218 @@
+"""
+Measures schemes and distances with a sample of the texts of an index. Reads only.
+
+``quality.edits`` makes the edits, ``real_pairs`` reads pairs of documents that the index has, and ``quality.tuning``
+computes the figures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from es_simhash.arguments import check_fields, check_items
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.hashing import Scheme, get_scheme
+from es_simhash.lookup.index_stats_flow import index_stats
+from es_simhash.lookup.plan_cost import estimate, plan_lookup
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.quality.real_pairs_flow import LOOKUPS, read_real_pairs
+from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
+from es_simhash.texts.presets import PRESETS
+from es_simhash.transport.answers import sentences
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
+
+if TYPE_CHECKING:
+    from es_simhash.quality.real_pairs import RealPairs
+    from es_simhash.quality.tuning import Tuning
+
+
+SCHEMES = ("shingles", "words")
+"""The schemes that are compared by default, in addition to the scheme of the index."""
+
+LARGEST_DISTANCE = 16
+"""Pairs of documents up to so many bits apart are read; ``quality.tuning`` gives no figures beyond it."""
+
+
+def tune(
+    context: Context,
+    index: Index,
+    sample: int,
+    schemes: Sequence[str | Scheme],
+    text_field: str | Sequence[str],
+    seed: int,
+) -> Flow[Tuning]:
+    """
+    Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
+
+    Writes nothing. The index does not need our fields; without them, the caller must name the text field.
+
+    Raises:
+        InvalidInputError: If the text field is unknown, or no sampled document has text.
+        IncompleteSearchError: If the index does not exist.
+    """
+    check_sample(sample)
+    check_seed(seed)
+    named = check_fields("text_field", text_field, may_lack=True)
+    compared = [get_scheme(each) for each in tuple(check_items("schemes", schemes, of="schemes")) or SCHEMES]
+    name = index_key(check_index(index))
+    settings = yield from _settings(context, index)
+    fields = named or (settings.text_fields if settings else ())
+    if not fields:
+        raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
+    every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
+    chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
+    drawn = yield from _draw(index, sample, fields, seed)
+    stats = yield from _read_stats(context, index, drawn.documents, is_ours=settings is not None)
+    reasons, notes = dict.fromkeys(drawn.reasons), list(drawn.notes)
+    pairs_of: tuple[Scheme, RealPairs] | None = None
+    if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
+        real, missing = yield from read_real_pairs(
+            context,
+            index,
+            drawn.sampled,
+            scheme=settings.scheme,
+            text_fields=fields,
+            max_distance=LARGEST_DISTANCE,
+            seed=seed,
+        )
+        pairs_of = settings.scheme, real
+        reasons |= dict.fromkeys(missing)
+        if len(drawn.sampled) > LOOKUPS:
+            notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
+    yield Tell(Progress(0, len(chosen), "measuring schemes"))
+    found: Tuning = yield Compute(_measure, (name, drawn.documents, drawn.texts, chosen, stats, notes, seed, pairs_of))
+    yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
+    return replace(found, reasons=tuple(reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """
+    Documents drawn from an index.
+
+    Attributes:
+        sampled:
+            Key and text of each.
+        documents:
+            How many documents with text the index has.
+        reasons:
+            Why some could not be drawn or counted.
+        notes:
+            What to know about the sample.
+    """
+
+    sampled: Sequence[tuple[Key, str]]
+    documents: int
+    reasons: Sequence[str]
+    notes: Sequence[str]
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each."""
+        return [text for _, text in self.sampled]
+
+
+def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_Drawn]:
+    """
+    Draw *sample* documents with text.
+
+    Raises:
+        InvalidInputError: If there is none.
+    """
+    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
+    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
+    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
+    yield Tell(Progress(len(sampled), sample, "sampling texts"))
+    if not sampled:
+        raise InvalidInputError(
+            f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
+            "_source holds it"
+        )
+    documents, uncounted = yield from count_documents(index, query)
+    reasons, number = sentences([*gaps, *uncounted]), len(sampled)
+    notes = []
+    if number < sample and not reasons:
+        notes.append(f"only {number:,} of {sample:,} texts were sampled: the index has no more documents with text")
+    # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
+    return _Drawn(sampled, max(documents, number), reasons, notes)
+
+
+def _read_stats(context: Context, index: Index, documents: int, *, is_ours: bool) -> Flow[IndexStats]:
+    """Return size and skew of an index with so many *documents*; without our fields, as if it had random ones."""
+    found = (yield from index_stats(context, index)) if is_ours else None
+    if found is None:
+        return IndexStats(max(1, documents))
+    return replace(found, documents=max(documents, found.documents))
+
+
+def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
+    """Return the settings that the index records; ``None`` for an index without our fields."""
+    try:
+        return (yield from read_index_settings(context, index))
+    except MappingError:
+        return None
+
+
+def _measure(
+    index: str,
+    documents: int,
+    texts: Sequence[str],
+    schemes: Sequence[Scheme],
+    stats: IndexStats,
+    notes: Sequence[str],
+    seed: int,
+    pairs_of: tuple[Scheme, RealPairs] | None,
+) -> Tuning:
+    from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
+    from es_simhash.quality.edits import (  # noqa: PLC0415
+        NOISE,
+        conversion_is_available,
+        count_scripts,
+    )
+
+    edited = tuning.inject(texts, seed=seed)
+    noisy = tuning.inject(texts, seed=seed, edits=NOISE)
+    all_notes = list(notes)
+    if not conversion_is_available():
+        all_notes.append("traditional and simplified Chinese were not tried: pip install 'es-simhash[preprocess]'")
+    scripts = count_scripts(texts, schemes[0])
+    if scripts is not None and scripts.are_mixed:
+        all_notes.append(tuning.note_scripts(scripts))
+        schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
+    real = dict([pairs_of] if pairs_of else [])
+    all_notes += [note for each in real.values() for note in tuning.note_noise(each)]
+    figures = [
+        row
+        for scheme in schemes
+        for row in tuning.measure_scheme(edited, scheme, documents=documents, pairs=real.get(scheme))
+    ]
+    presets = []
+    for preset in PRESETS.values():
+        measured = tuning.measure_preset(edited, noisy, preset.name, get_scheme(preset.scheme), documents=documents)
+        cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
+        presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
+    means = {
+        kind: float(edited.similarity[[each == kind for each in edited.kinds]].mean())
+        for kind in dict.fromkeys(edited.kinds)
+    }
+    return tuning.Tuning(
+        index,
+        documents,
+        len(texts),
+        dict(Counter(edited.kinds)),
+        means,
+        tuple(figures),
+        tuple(presets),
+        tuning.recommend(presets),
+        tuple(all_notes),
+    )

@@ -1,0 +1,321 @@
+"""
+Applying a plan of removal: archive, delete, and see that every canonical is still there.
+
+For each batch of lines, in this order:
+
+1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. Both must have the version that
+   was planned, in the index that was planned (by its UUID). A line that does not fit is kept, and says why.
+2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step.
+3. *Delete.* Each is deleted only in the version that was planned. A lost answer is judged by reading again.
+4. *Check.* The canonicals are read again. What was deleted for one that is gone, or changed, is created again from the
+   archived text.
+
+At the end, whatever names a removed document is put right: its tags are taken away, its group is decided again.
+
+A process may be killed at any point; with the same files the next one goes on. For a line it then finds:
+
+=================== ================== ==========================================================================
+in the archive      in the index       what is done
+=================== ================== ==========================================================================
+no                  planned version    steps 2 to 4
+no                  gone, or changed   nothing: another program did that
+yes                 planned version    steps 3 and 4: it was archived, and not deleted
+yes                 gone               step 4: it was deleted by an earlier run
+yes                 another version    nothing: it came back in step 4, or another program wrote it
+=================== ================== ==========================================================================
+
+So a document is in the archive whenever it is gone. Two runs whose plans are opposite may each delete what the other
+keeps; the one that checks last finds its canonical gone, and brings its duplicate back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from es_simhash.arguments import FilePath, check_function, check_input, check_output
+from es_simhash.errors import InvalidInputError
+from es_simhash.groups.settings_flow import is_taggable
+from es_simhash.mapping.context import Context
+from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_documents
+from es_simhash.removal.files import refuse_archive_name
+from es_simhash.removal.guards import Excess, Share, refuse_excess
+from es_simhash.removal.indices_flow import SIZES, RemovalSizes, count_shares, read_uuids
+from es_simhash.removal.judge import judge_removal, state_of
+from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.records import Archived, PlanHeader, PlannedRemoval
+from es_simhash.removal.regroup_flow import OnRegrouped, regroup
+from es_simhash.removal.results import AGAIN, Deduped, DedupedKind
+from es_simhash.removal.tags_flow import untag_removed
+from es_simhash.transport.keys import Key
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of
+from es_simhash.transport.refresh_flow import now, refresh
+from es_simhash.transport.retry_flow import ask
+from es_simhash.writes.targets_flow import refuse_updates
+
+Items = Mapping[Key, Mapping[str, Any]]
+
+
+def apply_removal(
+    path: FilePath,
+    archive: FilePath,
+    *,
+    context: Context | None = None,
+    on_regrouped: OnRegrouped | None = None,
+    sizes: RemovalSizes = SIZES,
+) -> Flow[bool]:
+    """
+    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line.
+
+    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups made
+    right: an ingest that tags by arrival may have made a document canonical that does not stay. Returns whether nothing
+    is left that the same call could do.
+
+    Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index. At the end two searches
+    for every 1,000 canonicals that have duplicates, and what reconciling the groups without canonical costs.
+
+    Raises:
+        InvalidInputError: If the plan or the archive cannot be used, or the archive cannot be written; what was deleted
+            before is in the archive.
+        GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
+    """
+    check_output("archive", archive)
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
+    plan: Plan = yield Compute(read_plan, (check_input("path", path),))
+    yield Compute(refuse_archive_name, (archive, path))
+    is_done = True
+    names = sorted(plan.header.index_uuids)
+    uuids = yield from read_uuids(names)
+    standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
+    mappings: dict[str, Mapping[str, Any]] = {}
+    if standing:
+        answer = yield Call("get_mapping", {"index": standing})
+        mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
+        yield from refuse_updates(standing, mappings)
+    view = yield from _standing_view(plan.header, standing)
+    with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
+        if standing:
+            yield from _check_guards(plan, writer, view, standing, sizes)
+        removals = plan.removals()
+        done = 0
+        gone: set[str] = set()
+        restored: set[str] = set()
+        deleted = 0
+        batch = _Batch(plan, writer)
+        with noting(lambda: f"{deleted + batch.gone:,} documents were deleted, and {archive} has each of them"):
+            while lines := (yield Compute(_take, (removals, sizes.removed))):
+                records = yield from batch.carry_out(lines)
+                batch = _Batch(plan, writer)
+                deleted += sum(record.action == "deleted" for record in records)
+                for record in records:
+                    is_done = is_done and record.kind not in AGAIN
+                    # What another run of the plan deleted is gone, too; what came back names its former canonical.
+                    gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
+                    restored |= {record.id} if record.action == "restored" else set()
+                    yield Emit(record)
+                done += len(lines)
+                yield Tell(Progress(done, len(plan), "removing documents"))
+            if standing:
+                yield from refresh(standing)
+            if context is not None and standing and (gone or restored):
+                prefix = plan.header.prefix
+                if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
+                    for record in (yield from untag_removed(view, taggable, sorted(gone), prefix=prefix)):
+                        is_done = is_done and record.is_done
+                        yield Emit(record)
+                own = replace(context, prefix=prefix)
+                settled = yield from regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+                is_done = is_done and settled
+    return is_done
+
+
+def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str]]:
+    """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
+    view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
+    if other := [name for name in view if name not in standing] if standing else []:
+        try:
+            yield from ask(Call("get_mapping", {"index": ",".join(view)}))
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            raise InvalidInputError(
+                f"the plan is for {', '.join(other)}, which does not exist any more: plan again"
+            ) from error
+    return view
+
+
+def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]:
+    return list(islice(removals, most))
+
+
+def _check_guards(
+    plan: Plan, writer: ArchiveWriter, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+) -> Flow[None]:
+    """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
+    guards = plan.header.guards
+    yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
+    planned = {value: share.removals for value, share in guards.values.items()}
+    # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
+    present = yield from count_shares(view, names, guards, planned)
+    excess: list[Excess] = []
+    for everywhere in (False, True):
+        done, done_by_value = yield from _count_done(plan, writer, sizes, everywhere=everywhere)
+        shares = {
+            value: Share(share.removals - done_by_value[value], share.documents)
+            for value, share in present.values.items()
+        }
+        excess = replace(present, values=shares).find_excess(len(plan) - done)
+        if not excess:
+            return
+    advice = "the index has changed since it was planned: plan again, where a larger max_share can be given, and apply "
+    refuse_excess(excess, f"{advice}that plan with an archive of its own")
+
+
+def _count_done(
+    plan: Plan, writer: ArchiveWriter, sizes: RemovalSizes, *, everywhere: bool
+) -> Flow[tuple[int, Counter[str]]]:
+    """
+    Return how many lines an earlier run has carried out, and how many of these have each protected value.
+
+    A document that was archived, and that the server then refused to delete, is still to be removed. Only documents in
+    this archive are looked at, or *everywhere* all of the plan: a run with another archive may have deleted them.
+    """
+    done, by_value = 0, Counter[str]()
+    if not len(writer) and not everywhere:
+        return done, by_value
+    removals = plan.removals()
+    while lines := (yield Compute(_take, (removals, sizes.removed))):
+        lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
+        items = yield from read_documents([each.document.key for each in lines])
+        for each in lines:
+            if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
+                done += 1
+                by_value.update(each.protected or ())
+    return done, by_value
+
+
+class _Batch:
+    """Carries out some lines of a plan."""
+
+    def __init__(self, plan: Plan, writer: ArchiveWriter) -> None:
+        self._plan = plan
+        self._writer = writer
+        self._records: dict[int, Deduped] = {}
+        self._before: list[int] = []
+        self._deletions: dict[Key, Deletion] = {}
+        self._restored = 0
+
+    @property
+    def gone(self) -> int:
+        """How many of the documents are known to be deleted, now or by an earlier run."""
+        return len(self._before) + sum(each.is_deleted for each in self._deletions.values()) - self._restored
+
+    def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[Deduped]]:
+        """Return the record of each line, in order."""
+        uuids = yield from read_uuids(sorted({name for each in lines for name in _indices(each)}))
+        fitting: dict[int, PlannedRemoval] = {}
+        for number, each in enumerate(lines):
+            if all(uuids.get(name) == self._plan.header.index_uuids.get(name) for name in _indices(each)):
+                fitting[number] = each
+            else:
+                self._records[number] = Deduped.of(each, "kept", "index_replaced")
+        documents = [each.document.key for each in fitting.values()]
+        canonicals = [each.canonical.key for each in fitting.values()]
+        items = yield from read_documents([*documents, *canonicals], source=documents)
+        self._before, to_delete = self._judge(fitting, items)
+        archived = yield from self._archive([fitting[number] for number in to_delete], items)
+        yield from delete_documents([fitting[number].document for number in to_delete], self._deletions)
+        deleted = self._note(fitting, to_delete)
+        yield from self._check(fitting, deleted, archived)
+        return [self._records[number] for number in range(len(lines))]
+
+    def _judge(self, lines: Mapping[int, PlannedRemoval], items: Items) -> tuple[list[int], list[int]]:
+        """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
+        before, to_delete = [], []
+        for number, each in lines.items():
+            key = each.document.key
+            verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=self._writer.holds(key))
+            if verdict == "delete":
+                to_delete.append(number)
+            elif verdict == "deleted_before":
+                before.append(number)
+            else:
+                detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
+                self._records[number] = Deduped.of(each, "kept", verdict, detail)
+        return before, to_delete
+
+    def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[dict[Key, Archived]]:
+        """Put the documents into the archive, except those that are there; return all of them."""
+        at = yield Compute(now)
+        archived = {
+            each.document.key: Archived(
+                each.document.index,
+                each.document.id,
+                each.document.routing,
+                items[each.document.key]["_source"],
+                each.canonical.key,
+                self._plan.sha256,
+                at,
+            )
+            for each in lines
+        }
+        fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
+        names = tuple(sorted(self._plan.header.index_uuids))
+        if fresh and len(names) > 1:
+            fresh[0] = replace(fresh[0], together=names)
+        if fresh and not set(names).issuperset(self._plan.header.view):
+            fresh[0] = replace(fresh[0], view=self._plan.header.view)
+        yield Compute(self._writer.append, (fresh,))
+        return archived
+
+    def _note(self, lines: Mapping[int, PlannedRemoval], numbers: Sequence[int]) -> list[int]:
+        """Note what was not deleted; return the lines that were."""
+        deleted = []
+        for number in numbers:
+            each = lines[number]
+            deletion = self._deletions[each.document.key]
+            if deletion.is_deleted:
+                deleted.append(number)
+            elif deletion.refusal is None:
+                self._records[number] = Deduped.of(each, "kept", "changed")
+            else:
+                self._records[number] = Deduped.of(each, "kept", "refused", str(deletion.refusal))
+        return deleted
+
+    def _check(
+        self, lines: Mapping[int, PlannedRemoval], deleted: Sequence[int], archived: Mapping[Key, Archived]
+    ) -> Flow[None]:
+        """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
+        gone = [*self._before, *deleted]
+        items = yield from read_documents([lines[number].canonical.key for number in gone])
+        lost: dict[int, DedupedKind] = {}
+        now_deleted = set(deleted)
+        for number in gone:
+            state = state_of(lines[number].canonical, items[lines[number].canonical.key])
+            if state in ("missing", "no_index"):
+                lost[number] = "canonical_missing"
+            elif state == "unreadable":
+                lost[number] = "unreadable"
+            # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
+            elif state == "changed" and number in now_deleted:
+                lost[number] = "canonical_changed"
+            else:
+                self._records[number] = Deduped.of(lines[number], "deleted")
+        keys = {number: lines[number].document.key for number in lost}
+        texts = {**(yield Compute(self._writer.find, (list(set(keys.values()) - archived.keys()),))), **archived}
+        outcomes = yield from put_back([texts[key] for key in keys.values()])
+        for number, outcome in zip(lost, outcomes, strict=True):
+            if outcome.is_done or outcome.status == 409:
+                self._restored += 1
+                self._records[number] = Deduped.of(lines[number], "restored", lost[number])
+            else:
+                self._records[number] = Deduped.of(lines[number], "deleted", "not_restored", str(outcome.error))
+
+
+def _indices(removal: PlannedRemoval) -> tuple[str, str]:
+    return removal.document.index, removal.canonical.index

@@ -1,0 +1,184 @@
+"""
+Finds the documents of an index that add nothing, because another document contains them.
+
+The rule and its measure are in ``index.passages.contained``. Here documents are read: the terms of their passages, then
+the texts of those that share a term. The texts that a decision rests on are read and compared again by the caller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.groups.read_flow import read_texts
+from es_simhash.groups.rule import Grouping
+from es_simhash.groups.settings_flow import field_kinds
+from es_simhash.hashing import hamming_distance
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.documents import read_values
+from es_simhash.mapping.fields import Fields
+from es_simhash.passages.find_flow import check_filled
+from es_simhash.removal.compare import Candidate
+from es_simhash.texts.measures import WORD_SHINGLES
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.names import Index
+from es_simhash.transport.pages_flow import read_pages
+from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
+from es_simhash.transport.view import Hits
+
+if TYPE_CHECKING:
+    from es_simhash.groups.assign import Texts
+    from es_simhash.groups.table import Table
+    from es_simhash.passages.contained import AddsNothing, SharedTerms
+
+
+PAGE = 2_000
+BATCH = 500
+
+Judge = Callable[[Sequence[Candidate]], Flow[list[int | str]]]
+"""Compares the present texts of documents; returns of each the number of its line in the plan, or why it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """
+    The documents that would be removed.
+
+    Attributes:
+        lines:
+            Numbers of their lines in the plan.
+        found:
+            How many documents may be removed, before their present texts are compared.
+        left_out:
+            How many documents stay, by why.
+    """
+
+    lines: list[int]
+    found: int
+    left_out: Counter[str]
+
+
+def find_contained(
+    context: Context, index: Index, resolved: Resolved, grouping: Grouping, bound: float, judge: Judge, *, common: int
+) -> Flow[Found]:
+    """
+    Return which documents of *index* add nothing: they stand in another to *bound*, and that other one stays.
+
+    Cost: all ids and terms of passages are read, then one search for every 500 documents that share a term with
+    another, and what *judge* costs for each that may be contained.
+
+    Raises:
+        MappingError: If an index has no passages.
+        IncompleteSearchError: If documents have no passages yet, or some could not be read.
+    """
+    from es_simhash.passages.contained import SharedTerms  # noqa: PLC0415 -- loads numpy
+
+    yield from check_filled(context, index, resolved.each)
+    shared = SharedTerms(common=common)
+    table = yield from _read_terms(context, index, resolved, grouping, shared)
+    places: list[int] = yield Compute(_with_pairs, (table, shared))
+    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    texts = yield from read_texts(index, table, places, text_fields, WORD_SHINGLES)
+    rule: AddsNothing = yield Compute(_find_pairs, (table, shared, texts, bound))
+    found = len((yield Compute(rule.decide)))
+    lines = yield from _judge_all(rule, table, judge)
+    gone: dict[int, int] = yield Compute(rule.decide)
+    left_out = rule.left_out()
+    left_out["unreadable"] += texts.unread
+    left_out["common"] += yield Compute(_count_staying, (shared, gone))
+    return Found([lines[pair] for pair in gone.items()], found, +left_out)
+
+
+def _read_terms(
+    context: Context, index: Index, resolved: Resolved, grouping: Grouping, shared: SharedTerms
+) -> Flow[Table]:
+    """Add the terms of all documents to *shared*, and return the documents, in the same order."""
+    from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
+
+    fields = Fields(context.prefix)
+    dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
+    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
+
+    def add(hits: Hits) -> None:
+        hits = [hit for hit in hits if hit.get("fields", {}).get(fields.fingerprint)]
+        table.add(hits)
+        shared.add([read_values(hit.get("_source") or {}, fields.passages) for hit in hits])
+
+    def take(hits: Hits) -> Flow[bool]:
+        yield Compute(add, (hits,))
+        yield Tell(Progress(len(table), None, "reading passages"))
+        return False
+
+    body = table.search_body()
+    exists: list[dict[str, Any]] = [{"exists": {"field": name}} for name in (fields.fingerprint, fields.passages)]
+    body |= {"query": {"bool": {"filter": exists}}, "_source": [*(body["_source"] or ()), fields.passages]}
+    check_whole((yield from read_pages(index, body, take, page=PAGE)))
+    return table
+
+
+def _with_pairs(table: Table, shared: SharedTerms) -> list[int]:
+    """Return the places of documents that share a term with another one that may contain them, or the reverse."""
+    import numpy as np  # noqa: PLC0415
+
+    wanted = np.zeros(len(table), np.bool_)
+    for left, right in shared.pairs():
+        allowed = table.allows(left, right)
+        wanted[left[allowed]] = wanted[right[allowed]] = True
+    places: list[int] = np.flatnonzero(wanted).tolist()
+    return places
+
+
+def _find_pairs(table: Table, shared: SharedTerms, texts: Texts, bound: float) -> AddsNothing:
+    """Return the rule over the pairs of which one may contain the other, by their shingles."""
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.passages.contained import AddsNothing, find_containers  # noqa: PLC0415
+
+    numbers, lengths = texts.numbers, texts.lengths
+    sizes = np.where(numbers >= 0, texts.sets.sizes[numbers] if len(texts.sets.sizes) else 0, 0)
+    order = table.order()
+    order = order[np.lexsort((-(np.zeros_like(sizes) if lengths is None else lengths)[order], -sizes[order]))]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))]
+    for left, right in shared.pairs():
+        allowed = table.allows(left, right)
+        parts.append(find_containers((left[allowed], right[allowed]), ranks, numbers, texts.sets, bound))
+    contained, containers, shares = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return AddsNothing(contained, containers, shares, ranks)
+
+
+def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple[int, int], int]]:
+    """Let the pairs be judged that the rule rests on, until all of them are; return the lines of those confirmed."""
+    lines: dict[tuple[int, int], int] = {}
+    while pairs := (yield Compute(rule.unjudged)):
+        # Those of one container stand together, so that it is read once.
+        pairs.sort(key=lambda pair: pair[1])
+        for begin in range(0, len(pairs), BATCH):
+            part = pairs[begin : begin + BATCH]
+            results = yield from judge([_candidate(table, pair) for pair in part])
+            for pair, result in zip(part, results, strict=True):
+                if isinstance(result, int):
+                    lines[pair] = result
+                    rule.confirm(pair)
+                elif result == "filtered":
+                    rule.keep(pair[0], result)
+                else:
+                    rule.refute(pair, result)
+            yield Tell(Progress(min(begin + BATCH, len(pairs)), len(pairs), "comparing texts"))
+    return lines
+
+
+def _candidate(table: Table, pair: tuple[int, int]) -> Candidate:
+    document, container = map(table.row, pair)
+    return document, container, hamming_distance(document.fingerprint, container.fingerprint)
+
+
+def _count_staying(shared: SharedTerms, gone: Mapping[int, int]) -> int:
+    """Return how many documents were not compared with all that share passages with them, and stay."""
+    common = shared.with_common()
+    common[list(gone)] = False
+    return int(common.sum())

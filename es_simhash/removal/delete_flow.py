@@ -1,0 +1,199 @@
+"""
+Deletes documents of a known version, and judges lost answers by reading again.
+
+An answer may be lost after the server did the work, and both clients then send the request again by themselves; the
+second answer is a conflict (409). So what was not confirmed is read: a document that is gone was deleted.
+
+Writes archived documents back, each only if there is none of its id: nothing is overwritten.
+
+The text of ``_source`` is sent as it was archived. A backing index of a data stream takes no new documents; they go
+to its stream. Which documents come back is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import IncompleteSearchError, shorten
+from es_simhash.removal.judge import is_unreadable, state_of
+from es_simhash.removal.records import Archived, PlannedDocument
+from es_simhash.transport.keys import Key
+from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.retry_flow import Patience, ask, is_passing
+from es_simhash.writes.bulk_flow import send_bulk
+from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING
+from es_simhash.writes.operations import Operation, Outcome, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """
+    What became of a document that was to be deleted.
+
+    Attributes:
+        is_deleted:
+            Whether it is gone.
+        refusal:
+            Why the server did not delete it; ``None`` where it is gone, or has another version now.
+    """
+
+    is_deleted: bool
+    refusal: Refusal | None = None
+
+
+def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
+    """
+    Return the item of a multi-get about each document as it is now, whether a search can see it or not.
+
+    A document that the server cannot read now is asked for up to nine times; its last item has the error.
+
+    Args:
+        keys:
+            The documents.
+        source:
+            Those whose ``_source`` is wanted, as text.
+    """
+    wanted = set(source)
+    found: dict[Key, Mapping[str, Any]] = {}
+    waiting = list(dict.fromkeys(keys))
+    patience = Patience()
+    while waiting:
+        # A document that says that its _source is wanted gets none of the vectors in it.
+        docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
+        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)))
+        found |= zip(waiting, answer["docs"], strict=True)
+        waiting = [key for key in waiting if is_unreadable(found[key])]
+        if patience.is_spent:
+            break
+        if waiting:
+            yield patience.wait()
+    return found
+
+
+def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Deletion]) -> Flow[None]:
+    """
+    Delete *documents*, each only in the version that was planned, and note in *done* what became of each, when known.
+
+    Raises:
+        IncompleteSearchError: If nobody can say whether some were deleted.
+        Exception: The client's own, if the server cannot be reached, or answers nothing, in all attempts.
+    """
+    waiting = list(documents)
+    patience = Patience()
+    while waiting:
+        failure, outcomes = yield from _send(waiting)
+        unsure = []
+        for document, outcome in zip(waiting, outcomes, strict=True):
+            if outcome is not None and outcome.is_done:
+                done[document.key] = Deletion(is_deleted=True)
+            else:
+                unsure.append((document, outcome))
+        waiting = yield from _judge(unsure, done)
+        if waiting and patience.is_spent:
+            if failure is not None:
+                raise failure
+            break
+        if waiting:
+            yield patience.wait()
+
+
+def _send(documents: Sequence[PlannedDocument]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
+    """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
+    try:
+        return None, (yield from send_bulk([_operation(each) for each in documents]))
+    except Exception as error:
+        if status_of(error) is not None and not is_passing(error):
+            raise
+        return error, [None] * len(documents)
+
+
+def _judge(
+    unsure: Sequence[tuple[PlannedDocument, Outcome | None]], done: dict[Key, Deletion]
+) -> Flow[list[PlannedDocument]]:
+    """Note what became of documents whose deletion was not confirmed, and return those to delete again."""
+    again = []
+    items = yield from read_documents([document.key for document, _ in unsure])
+    for document, outcome in unsure:
+        state = state_of(document, items[document.key])
+        if state == "unreadable":
+            reason = str(items[document.key]["error"])
+            raise IncompleteSearchError(
+                f"whether document {shorten(document.id)} was deleted could not be read: run the same command again",
+                reasons=(reason,),
+            )
+        if state in ("missing", "no_index"):
+            done[document.key] = Deletion(is_deleted=True)
+        elif state == "changed":
+            done[document.key] = Deletion(is_deleted=False)
+        else:
+            refusal = None if outcome is None else outcome.error
+            done[document.key] = Deletion(is_deleted=False, refusal=refusal or Refusal(503, reason="no answer"))
+            if outcome is None or outcome.status in (MISSING, CONFLICT) or is_passing(outcome.status):
+                again.append(document)
+    return again
+
+
+def _operation(document: PlannedDocument) -> Operation:
+    version = {"if_seq_no": document.seq_no, "if_primary_term": document.primary_term}
+    return Operation("delete", {**document.key.header(), **version})
+
+
+# What both products say where a document is to be created in a backing index.
+_BACKING = "targeting backing indices is disallowed"
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None) -> Flow[list[Outcome]]:
+    """
+    Create *documents*, and return the outcome of each; status 409 where there is one of its id.
+
+    Args:
+        documents:
+            The documents.
+        indices:
+            The index to write to, by name of the index that held a document; by default the same.
+
+    Raises:
+        Exception: The client's own, if the server cannot be reached, or answers nothing, in all attempts.
+    """
+    targets = dict(indices or {})
+    outcomes = yield from _create(documents, targets)
+    refused = [n for n, each in enumerate(outcomes) if each.error is not None and _BACKING in str(each.error)]
+    if refused:
+        targets |= yield from _streams()
+        again = yield from _create([documents[n] for n in refused], targets)
+        for n, outcome in zip(refused, again, strict=True):
+            outcomes[n] = outcome
+    return outcomes
+
+
+def _create(documents: Sequence[Archived], targets: Mapping[str, str]) -> Flow[list[Outcome]]:
+    operations = [_create_operation(each, targets.get(each.index, each.index)) for each in documents]
+    patience = Patience()
+    while True:
+        try:
+            return (yield from send_bulk(operations))
+        except Exception as error:
+            # Perhaps only the answer was lost. A document that was created then is a conflict now.
+            if patience.is_spent or (status_of(error) is not None and not is_passing(error)):
+                raise
+        yield patience.wait()
+
+
+def _create_operation(archived: Archived, index: str) -> Operation:
+    # A default pipeline has changed the document when it was first written.
+    header = {**Key(index, archived.id, archived.routing).header(), "pipeline": "_none"}
+    # Half a character is no UTF-8; inside a string of JSON its escape means the same.
+    source = _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", archived.source)
+    return Operation("create", header, source)
+
+
+def _streams() -> Flow[dict[str, str]]:
+    """Return the data stream of each backing index."""
+    answer: dict[str, Any] = yield Call("get_data_stream", {"name": "*"})
+    return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}

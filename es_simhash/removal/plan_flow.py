@@ -1,0 +1,298 @@
+"""
+Planning a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
+
+Which documents are duplicates is decided in ``index.grouping``. Here the present text of each duplicate is compared
+with that of its canonical, and their versions are noted, so that ``apply`` can see whether the plan still fits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.arguments import FilePath, check_count, check_field, check_items, check_output
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.groups.reconcile_flow import read_groups
+from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.settings_flow import settle_grouping
+from es_simhash.ingest.read_content import MappedField
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.meta import require_text_fields
+from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.passages.contained import check_contained
+from es_simhash.removal.compare import Candidate, Comparer, Judged, PairMeasure
+from es_simhash.removal.contained_flow import Found, find_contained
+from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
+from es_simhash.removal.indices_flow import SIZES, RemovalSizes, check_protected, count_shares, read_uuids
+from es_simhash.removal.plan_file import PlanWriter
+from es_simhash.removal.records import PlanHeader, PlannedRemoval, Reason
+from es_simhash.removal.results import RemovalPlan
+from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Index, index_key, local_names
+from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
+from es_simhash.transport.refresh_flow import now
+from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.view import Hits
+from es_simhash.writes.targets_flow import refuse_updates
+
+if TYPE_CHECKING:
+    from es_simhash.groups.assign import Groups
+    from es_simhash.groups.table import Row
+
+
+BATCH = 500
+PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """
+    What a plan is to contain. The attributes are the arguments of ``plan_removal``.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    grouping: GroupingRequest = field(default_factory=GroupingRequest)
+    contained: float | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    min_similarity: float | None = None
+    limit: int | None = None
+    max_share: float = DEFAULT_MAX_SHARE
+    protect: str | None = None
+    show: Sequence[str] = ()
+    max_field_chars: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        check_max_share(self.max_share)
+        if self.contained is not None:
+            self._check_contained(self.contained)
+        if self.min_similarity is not None:
+            check_bound(self.min_similarity, name="min_similarity")
+            if self.grouping.verify is False:
+                raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
+        if self.limit is not None:
+            check_count("limit", self.limit, 0)
+        check_count("max_field_chars", self.max_field_chars, 0)
+        if self.protect is not None:
+            check_field("protect", self.protect)
+        shown = check_items("show", self.show, of="names of fields")
+        object.__setattr__(self, "show", tuple(check_field("show", each) for each in shown))
+
+    def _check_contained(self, contained: float) -> None:
+        object.__setattr__(self, "contained", check_contained(contained))
+        asked = self.grouping
+        others = {
+            "preset": asked.preset,
+            "verify": asked.verify,
+            "max_distance": asked.max_distance,
+            "rule": asked.rule,
+            "min_similarity": self.min_similarity,
+        }
+        if given := [name for name, value in others.items() if value is not None]:
+            raise InvalidInputError(f"contained is the only bound of its plan: leave {given[0]} out, or contained")
+
+    def bound(self, grouping: Grouping) -> float | None:
+        """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
+        if self.contained is not None:
+            return self.contained
+        if self.grouping.verify is False:
+            return None
+        similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
+        return max(similarity, self.min_similarity or 0.0)
+
+
+@reads_primaries
+def plan_removal(
+    context: Context, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
+) -> Flow[RemovalPlan]:
+    """
+    Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
+
+    Cost: what a dry run of reconcile costs, or, for documents that others contain, what ``find_contained`` says; for
+    every 500 duplicates a multi-get, and with a filter or a protected field also a search.
+
+    Raises:
+        GuardRailError: If a larger share would be removed than is allowed; then there is no file.
+        IncompleteSearchError: If not every document could be read, or an index was replaced meanwhile.
+    """
+    check_output("path", path)
+    resolved = yield from resolve_index(context, index)
+    if resolved.assumed is not None:
+        raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
+    grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
+    yield from refuse_updates(index, resolved.mappings)  # nor could what is deleted be written again
+    names = list(resolved.each)
+    comparer = _comparer(context, resolved, options, grouping)
+    if options.protect is not None:
+        check_protected({name: resolved.mappings[name] for name in names}, options.protect)
+    uuids = yield from read_uuids(names)
+    with (yield Compute(PlanWriter, (path,))) as writer:
+        planning = _Planning(resolved, options, comparer, writer)
+        if options.contained is None:
+            _, groups = yield from read_groups(context, index, resolved, grouping)
+            found = yield from planning.add_all(groups)
+        else:
+            found = yield from find_contained(
+                context, index, resolved, grouping, options.contained, planning.add, common=sizes.common
+            )
+        order = yield Compute(writer.order, (options.limit, found.lines))
+        guards = Guards(options.max_share, options.protect)
+        guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
+        refuse_excess(guards.find_excess(len(order)))
+        if (yield from read_uuids(names)) != uuids:
+            raise IncompleteSearchError("an index was replaced while it was read: plan again")
+        recorded = _record(grouping, comparer.bound, options)
+        # Date math means other indices tomorrow.
+        view = () if "<" in index_key(index) else tuple(local_names(index))
+        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)), view=view)
+        sha256 = yield Compute(writer.finish, (header, order))
+    left_out = {kind: number for kind, number in found.left_out.items() if number}
+    left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out)
+
+
+def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
+    """Return what a plan records of how its duplicates were found."""
+    if options.contained is None:
+        return replace(grouping, similarity=bound).to_dict()
+    grouped = grouping.to_dict()
+    return {"contained": bound, **{name: grouped[name] for name in ("canonical", "per", "within") if name in grouped}}
+
+
+def _comparer(context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping) -> Comparer:
+    bound = options.bound(grouping)
+    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    if bound is not None:
+        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
+    schemes = {name: own.scheme for name, own in resolved.each.items()}
+    shown = (*options.show, *([options.protect] if options.protect else ()))
+    measure: PairMeasure = grouping.measure
+    if options.contained is not None:
+        from es_simhash.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
+
+        measure = ContainmentMeasure()
+    reason: Reason = "similarity" if options.contained is None else "contained"
+    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars, measure, reason)
+
+
+class _Planning:
+    """
+    Adds duplicates of an index to a plan, a batch at a time.
+    """
+
+    def __init__(self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
+        self._protected = {
+            name: MappedField.find(resolved.mappings[name], options.protect)
+            for name in resolved.each
+            if options.protect
+        }
+        self._dropped: set[Key] = set()  # documents with a protected value that the server does not index
+        self._options = options
+        self._comparer = comparer
+        self._writer = writer
+        # For each line the values of the protected field; equal ones share a tuple.
+        self._values: list[tuple[str, ...]] = []
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add_all(self, groups: Groups) -> Flow[Found]:
+        """Add all duplicates of *groups*."""
+        places = yield Compute(_by_canonical, (groups,))
+        lines: list[int] = []
+        left_out: Counter[str] = Counter()
+        for begin in range(0, len(places), BATCH):
+            results = yield from self.add(list(_candidates(groups, places[begin : begin + BATCH])))
+            lines += [each for each in results if isinstance(each, int)]
+            left_out.update(each for each in results if isinstance(each, str))
+            yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
+        return Found(lines, len(places), left_out)
+
+    def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
+        """Return how many of the lines *order* have each value of the protected field."""
+        return Counter(value for number in order for value in self._values[number])
+
+    def add(self, candidates: Sequence[Candidate]) -> Flow[list[int | str]]:
+        """Return of each candidate the number of its line, or why it is left out."""
+        values: dict[Key, tuple[str, ...]] = {}
+        kept = candidates
+        if self._options.filter is not None or self._options.protect is not None:
+            values = yield from self._search([document for document, _, _ in candidates])
+            kept = [each for each in candidates if each[0].key in values]
+        if not kept:
+            return ["filtered"] * len(candidates)
+        items = yield from self._read(kept)
+        judged = yield Compute(self._comparer.compare, (kept, items))
+        written: list[int | str] = yield Compute(self._write, (judged, values))
+        results = iter(written)
+        return [next(results) if kept is candidates or each[0].key in values else "filtered" for each in candidates]
+
+    def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
+        results: list[int | str] = []
+        for each in judged:
+            if not isinstance(each, PlannedRemoval):
+                results.append(each)
+                continue
+            if each.document.key in self._dropped:
+                raise MappingError(
+                    f"document {shorten(each.document.id)} of index {each.document.index!r} has a value of field "
+                    f"{self._options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
+                    "such documents out with a filter, or protect another field"
+                )
+            own = values.get(each.document.key, ())
+            results.append(len(self._writer))
+            self._writer.add(each if self._options.protect is None else replace(each, protected=own))
+            self._values.append(self._known.setdefault(own, own))
+        return results
+
+    def _search(self, rows: Sequence[Row]) -> Flow[dict[Key, tuple[str, ...]]]:
+        """Return those of *rows* that match the filter, with their values of the protected field."""
+        found: dict[Key, tuple[str, ...]] = {}
+        field = self._options.protect
+
+        def note(hits: Hits) -> None:
+            for hit in hits:
+                key = document_key(hit)
+                found[key] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
+                # OpenSearch does not name fields whose values it ignored.
+                if field in hit.get("_ignored", ()) or (field and self._protected[key.index].drops(hit["_source"])):
+                    self._dropped.add(key)
+
+        ids = sorted({each.id for each in rows})
+        clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
+        body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
+        if field is not None:
+            body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self._protected.values()})}
+        names = sorted({each.index for each in rows})
+        check_whole((yield from read_each(names, body, note, page=PAGE)))
+        return found
+
+    def _read(self, candidates: Sequence[Candidate]) -> Flow[dict[Key, Mapping[str, Any]]]:
+        keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
+        fields = self._comparer.source_fields
+        docs = [{**key.header(), "_source": fields} for key in keys]
+        answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+        return dict(zip(keys, answer["docs"], strict=True))
+
+
+def _by_canonical(groups: Groups) -> list[int]:
+    """Return the places of the duplicates; those of one canonical stand together, so that it is read once."""
+    import numpy as np  # noqa: PLC0415 -- loaded by now
+
+    duplicates = groups.duplicates
+    ordered: list[int] = duplicates[np.argsort(groups.canonical[duplicates], kind="stable")].tolist()
+    return ordered
+
+
+def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+    for place in places:
+        canonical = groups.table.row(int(groups.canonical[place]))
+        yield groups.table.row(place), canonical, int(groups.distance[place])

@@ -1,0 +1,306 @@
+"""
+Putting the documents of an archive back: each as it was, only where it is missing, and then in its group again.
+
+Every write is a creation, so that no document is ever replaced; run again, a restore does what is left. Where a line
+goes is decided in ``restore_targets``, whether two documents are the same in ``removal.same_source``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from es_simhash.arguments import FilePath, check_function, check_input, check_name
+from es_simhash.errors import InvalidInputError
+from es_simhash.mapping.context import Context
+from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
+from es_simhash.removal.delete_flow import put_back, read_documents
+from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
+from es_simhash.removal.indices_flow import SIZES, RemovalSizes
+from es_simhash.removal.judge import is_unreadable
+from es_simhash.removal.records import Archived
+from es_simhash.removal.regroup_flow import OnRegrouped, Regroup
+from es_simhash.removal.restore_targets_flow import Target, find_target
+from es_simhash.removal.results import Restored
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import check_index
+from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting
+from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.view import Hits
+from es_simhash.writes.conditional_write_flow import CONFLICT
+from es_simhash.writes.operations import Outcome
+
+# Index, routing value and source of a document that is there.
+Present: TypeAlias = tuple[str, str | None, str]
+
+
+def restore(
+    context: Context,
+    archives: Sequence[FilePath],
+    *,
+    index: str | None = None,
+    dry_run: bool = False,
+    on_regrouped: OnRegrouped | None = None,
+    sizes: RemovalSizes = SIZES,
+) -> Flow[None]:
+    """
+    Emit a :class:`Restored` for each line of *archives*, after it was put back; in a dry run, instead.
+
+    Every archive is read to its end before anything is written. Cost: a multi-get and a bulk request for 500 documents,
+    and at the end the regrouping of what the documents touch.
+
+    Raises:
+        InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
+            put back like others, with a warning.
+    """
+    if not archives:
+        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
+    if index is not None:
+        check_index(check_name("index", index))
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
+    files = [check_input("archive", each) for each in archives]
+    lines: Iterator[Archived] = yield Compute(_open, (files,))
+    targets = _Targets(context, index)
+    views: dict[str, tuple[str, ...]] = {}  # by plan
+    regroup = Regroup(context, few=sizes.few)
+    done = 0
+    created = Counter[str]()
+    with noting(lambda: f"{created.total():,} documents were put back"):
+        while batch := (yield Compute(_take, (lines, sizes))):
+            work = _Batch(context, created, dry_run=dry_run)
+            for line in batch:
+                work.add(line, (yield from targets.find(line.index)))
+                if line.view and index is None:
+                    views[line.plan] = line.view
+                elif line.together and not dry_run:
+                    regroup.join((yield from targets.find_all(line.together)))
+            for line, record in (yield from work.carry_out()):
+                if record.action in ("restored", "exists") or record.kind == "pipeline":
+                    canonical = yield from targets.find(line.canonical.index)
+                    view = views.get(line.plan, ())
+                    regroup.add(line.id, (yield from targets.find(line.index)), canonical, view)
+                yield Emit(record)
+            done += len(batch)
+            yield Tell(Progress(done, None, "restoring documents"))
+        if not dry_run:
+            yield from regroup.carry_out(on_regrouped)
+
+
+def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
+    """Return the lines of all archives, each of which was read to its end."""
+    for path in archives:
+        found = check_archive(path, allow_cut=True)
+        if found.is_cut:
+            warnings.warn(f"the end of {path} was cut off: {cut_sentence(found)}", stacklevel=2)
+    return (line for path in archives for line in read_archive(path, allow_cut=True))
+
+
+def _take(lines: Iterator[Archived], sizes: RemovalSizes) -> list[Archived]:
+    """Return the next lines: some hundred, or fewer long ones."""
+    batch: list[Archived] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line.source)
+        if len(batch) == sizes.restored or size >= sizes.characters:
+            break
+    return batch
+
+
+class _Targets:
+    """Where lines go; each name is looked up once."""
+
+    def __init__(self, context: Context, index: str | None) -> None:
+        self._context = context
+        self._index = index
+        self._known: dict[str, Target] = {}
+
+    def find(self, name: str) -> Flow[Target]:
+        """Return where documents of the index *name* go."""
+        wanted = self._index or name
+        if wanted not in self._known:
+            is_named = self._index is not None
+            found = yield from find_target(self._context, wanted, is_named=is_named)
+            self._known[wanted] = replace(found, is_named=is_named)
+        return self._known[wanted]
+
+    def find_all(self, names: Sequence[str]) -> Flow[list[Target]]:
+        """Return where documents of each of the indices *names* go."""
+        found = []
+        for name in names:
+            found.append((yield from self.find(name)))
+        return found
+
+
+@dataclass(slots=True)
+class _Item:
+    """A line on its way back, and what became of it."""
+
+    line: Archived
+    target: Target
+    record: Restored | None = None
+
+    def settle(self, *args: Any, index: str | None = None) -> None:
+        """Note what became of it; the arguments are those of :meth:`Restored.of` from the action on."""
+        self.record = Restored.of(self.line, index or self.target.name, *args)
+
+
+class _Batch:
+    """Some lines that are written in one request."""
+
+    def __init__(self, context: Context, created: Counter[str], *, dry_run: bool) -> None:
+        self._prefix = context.prefix
+        self._created = created
+        self._dry_run = dry_run
+        self._items: list[_Item] = []
+
+    def add(self, line: Archived, target: Target) -> None:
+        """Add a line; one that cannot be written is refused at once."""
+        item = _Item(line, target)
+        if target.fault is not None:
+            item.settle("refused", target.fault, target.detail)
+        self._items.append(item)
+
+    def carry_out(self) -> Flow[list[tuple[Archived, Restored]]]:
+        """Write what is missing, and return each line with its record, in order."""
+        yield Compute(self._refuse_misfits)
+        # What is missing now, and there after it was created, was restored, though the answer may have been lost.
+        yield from self._compare(self._open())
+        if self._dry_run:
+            for item in self._open():
+                item.settle("would restore")
+        else:
+            yield from self._create()
+        return [(item.line, item.record) for item in self._items if item.record is not None]
+
+    def _open(self) -> list[_Item]:
+        return [item for item in self._items if item.record is None]
+
+    def _refuse_misfits(self) -> None:
+        """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
+        asked = {n: each for n, item in enumerate(self._items) if (each := _incoming(item)) is not None}
+        places = list(asked)
+        for n in find_misfits(list(asked.values()), prefix=self._prefix):
+            self._items[places[n]].settle("refused", "other_scheme")
+
+    def _create(self) -> Flow[None]:
+        """Create the documents; one whose id is taken is compared with what is there."""
+        items = self._open()
+        if not items:
+            return
+        names = {item.line.index: item.target.name for item in items}
+        outcomes = yield from put_back([item.line for item in items], indices=names)
+        self._created["restored"] += sum(outcome.is_done for outcome in outcomes)
+        taken, written = [], []
+        for item, outcome in zip(items, outcomes, strict=True):
+            if outcome.status == CONFLICT:
+                taken.append(item)
+            else:
+                _settle(item, outcome)
+                if outcome.is_done:
+                    written.append(item)
+        yield from self._judge_taken(taken, {_key(item) for item in written})
+        yield from self._check([item for item in written if item.target.may_change])
+
+    def _check(self, items: Sequence[_Item]) -> Flow[None]:
+        """Say which of the documents that were written now are not as they were archived."""
+        found = (yield from _read(items)) if items else {}
+        for item in items:
+            present = found.get(_key(item))
+            if present is None or not self._is_same(item, present):
+                item.settle("differs", "pipeline")
+
+    def _is_same(self, item: _Item, present: Present) -> bool:
+        _, routing, source = present
+        same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
+        return routing == item.line.routing and same
+
+    def _compare(self, items: Sequence[_Item]) -> Flow[None]:
+        """Settle the lines whose documents are there, or cannot be read."""
+        found = (yield from _read(items)) if items else {}
+        for item in items:
+            if _key(item) not in found:
+                continue
+            if (present := found[_key(item)]) is None:
+                item.settle("refused", "unreadable")
+            else:
+                item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
+
+    def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
+        """
+        Settle the lines whose documents were missing, and exist now.
+
+        An equal document was created by a request of ours whose answer was lost, or for a line before this one.
+        """
+        found = (yield from _read(items)) if items else {}
+        for item in items:
+            if (present := found.get(_key(item))) is None:
+                item.settle("refused", "unreadable")
+            elif not self._is_same(item, present):
+                item.settle("differs", index=present[0])
+            else:
+                is_again = _key(item) in written
+                item.settle("exists" if is_again else "restored", index=present[0])
+                self._created["restored"] += not is_again
+                written.add(_key(item))
+
+
+def _incoming(item: _Item) -> Incoming | None:
+    """Return what is to be known of the fingerprint of an open line; ``None`` where nothing can be known."""
+    line, target, settings = item.line, item.target, item.target.settings
+    if item.record is not None or settings is None or not settings.text_fields:
+        return None
+    is_elsewhere = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
+    return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
+
+
+def _settle(item: _Item, outcome: Outcome) -> None:
+    if outcome.is_done:
+        item.settle("restored", index=outcome.index)
+    elif outcome.is_dropped:
+        item.settle("refused", "dropped")
+    else:
+        item.settle("refused", "refused", str(outcome.error))
+
+
+def _key(item: _Item) -> Key:
+    # Of a stream, any of its indices may hold the document, with any routing value.
+    return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
+
+
+def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
+    """Return index, routing and source of those of *items* that are there; ``None`` for one that cannot be read."""
+    wanted: dict[Key, Key] = {}  # by the place where a document is
+    streams: dict[str, list[str]] = {}
+    for item in items:
+        if item.target.is_stream:
+            streams.setdefault(item.target.name, []).append(item.line.id)
+        else:
+            wanted[_key(item)] = _key(item)
+    for name, ids in streams.items():
+        yield from _find_in_stream(name, ids, wanted)
+    items_there = yield from read_documents(list(wanted), source=list(wanted))
+    return {
+        wanted[key]: None
+        if is_unreadable(each)
+        else (each["_index"], each.get("_routing"), each.get("_source") or "{}")
+        for key, each in items_there.items()
+        if each.get("found") or is_unreadable(each)
+    }
+
+
+def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Flow[None]:
+    """Note for each of *ids* that is in the stream, in which of its indices."""
+
+    def add(hits: Hits) -> None:
+        wanted.update({document_key(hit): Key(name, hit["_id"]) for hit in hits})
+
+    yield from refresh(name)
+    body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
+    check_whole((yield from read_each(name, body, add, page=len(ids))))

@@ -1,0 +1,255 @@
+"""
+What planning and applying a removal report: plain values. Nothing is planned or removed here.
+
+What a restore reports: plain values. Nothing is restored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.removal.judge import KeptKind
+from es_simhash.removal.records import Archived, PlannedRemoval, add_detail
+
+DedupedAction: TypeAlias = Literal[
+    "deleted", "tagged", "untagged", "would delete", "would tag", "would untag", "kept", "restored"
+]
+
+
+DedupedKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
+
+
+AGAIN: frozenset[DedupedKind] = frozenset({"refused", "unreadable", "conflict"})
+"""Kinds of what the same command may still do, given again."""
+
+
+_SENTENCES: dict[str, str] = {
+    "changed": "it was changed after the plan was made",
+    "missing": "it is gone already, and this archive does not hold it",
+    "canonical_changed": "its canonical was changed after it was compared",
+    "canonical_missing": "its canonical was deleted",
+    "index_replaced": "its index was deleted, or replaced by another of that name",
+    "conflict": "others kept changing it",
+    "refused": "the server refused",
+    "unreadable": "the server could not read it now",
+    "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deduped:
+    """
+    What became of one duplicate; in a dry run, what would become of it.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it, or held it.
+        canonical:
+            Id of the document that stays, or that contains this one.
+        canonical_index:
+            Name of the index that holds that; empty for a tag that is removed.
+        distance:
+            Their distance in bits; ``None`` for a tag that is removed.
+        action:
+            ``"deleted"`` or ``"tagged"``; ``"untagged"`` where the document was tagged as contained in another, and is
+            so no longer. In a dry run ``"would delete"``, ``"would tag"`` or ``"would untag"``. ``"kept"`` where the
+            plan no longer fits or the server refused. ``"restored"`` where it was deleted and came back, because its
+            canonical was deleted or changed at the same moment.
+        kind:
+            Why it was kept or restored, as a word; else ``None``.
+        detail:
+            What more is known, such as the server's own words.
+        similarity:
+            Similarity of the two texts, where they were compared; of a document that another contains, the share of
+            its shingles that stand there.
+        routing:
+            Its routing value, where it has one.
+    """
+
+    id: str
+    index: str
+    canonical: str
+    canonical_index: str
+    distance: int | None
+    action: DedupedAction
+    kind: DedupedKind | None = None
+    detail: str = ""
+    similarity: float | None = None
+    routing: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what was planned was done, or would be."""
+        return self.kind is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was kept or restored, as a sentence for people; else ``None``."""
+        return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "canonical": self.canonical,
+            "canonical_index": self.canonical_index,
+            "distance": self.distance,
+            "similarity": self.similarity,
+            "action": self.action,
+            "kind": self.kind,
+            "reason": self.reason,
+            **({} if self.routing is None else {"routing": self.routing}),
+        }
+
+    @classmethod
+    def of(
+        cls, removal: PlannedRemoval, action: DedupedAction, kind: DedupedKind | None = None, detail: str = ""
+    ) -> Deduped:
+        """Return the record of a line of a plan."""
+        document, canonical = removal.document, removal.canonical
+        return cls(
+            document.id,
+            document.index,
+            canonical.id,
+            canonical.index,
+            removal.distance,
+            action,
+            kind,
+            detail,
+            removal.similarity,
+            document.routing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """
+    What a plan of removal contains, and what it leaves out.
+
+    Attributes:
+        path:
+            The file.
+        sha256:
+            Its digest; it names the plan in archives.
+        count:
+            Number of documents that would be removed.
+        documents:
+            Number of documents of the indices.
+        duplicates:
+            Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
+        left_out:
+            How many documents are not in the plan, by kind: ``"not_similar"``: the present texts are below the
+            similarity, or share no long runs; ``"unreadable"``: a text could not be read; ``"changed"``: a document was
+            changed or deleted meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the
+            present text; ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit;
+            ``"common"``: it shares passages with very many documents, and was not compared with all of them.
+    """
+
+    path: str
+    sha256: str
+    count: int
+    documents: int
+    duplicates: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]
+
+
+RestoredKind: TypeAlias = Literal[
+    "index_missing", "unmapped", "other_scheme", "dropped", "pipeline", "unreadable", "refused"
+]
+
+
+_RESTORED: dict[str, str] = {
+    "index_missing": "its index does not exist any more: create it, or name another index to restore into",
+    "unmapped": "its index does not map our fields any more: add them to its mapping, or name another index to "
+    "restore into",
+    "other_scheme": "its fingerprint is not the one that the index's scheme gives its text: name an index that has the "
+    "scheme it was removed from",
+    "dropped": "an ingest pipeline of the server dropped it",
+    "pipeline": "it was written, and is not as it was archived: a final pipeline of the index, or another program, "
+    "changed it",
+    "unreadable": "the server could not read it now: run the restore again",
+    "refused": "the server refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """
+    What became of one document of an archive; in a dry run, what would become of it.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it now; where it was refused, of the one that was to hold it.
+        action:
+            ``"restored"`` where it was missing and is there now; in a dry run ``"would restore"``. ``"exists"`` where
+            it was there already, with the same fields, and ``"differs"`` where another document has its id: nothing is
+            written then. ``"refused"`` where it could not be written. ``"differs"`` with the kind ``"pipeline"`` where
+            it was written, and then changed.
+        routing:
+            Its routing value, where it has one.
+        canonical:
+            Id of the document that it was removed for.
+        canonical_index:
+            Name of the index that held that.
+        kind:
+            Why it was refused or changed, as a word; else ``None``.
+        detail:
+            What more is known, such as the server's own words.
+    """
+
+    id: str
+    index: str
+    action: RestoredAction
+    routing: str | None = None
+    canonical: str = ""
+    canonical_index: str = ""
+    kind: RestoredKind | None = None
+    detail: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the document is in the index, with the fields of the archive, or would be."""
+        return self.action in ("restored", "would restore", "exists")
+
+    @property
+    def reason(self) -> str | None:
+        """Why the document is not as the archive has it, as a sentence for people; else ``None``."""
+        if self.action == "differs" and self.kind is None:
+            return "another version of it is there, which was not changed"
+        return None if self.kind is None else add_detail(_RESTORED[self.kind], self.detail)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "action": self.action,
+            "canonical": self.canonical,
+            "canonical_index": self.canonical_index,
+            "kind": self.kind,
+            "reason": self.reason,
+            **({} if self.routing is None else {"routing": self.routing}),
+        }
+
+    @classmethod
+    def of(
+        cls,
+        archived: Archived,
+        index: str,
+        action: RestoredAction,
+        kind: RestoredKind | None = None,
+        detail: str = "",
+    ) -> Restored:
+        """Return the record of a line of an archive."""
+        canonical = archived.canonical
+        return cls(archived.id, index, action, archived.routing, canonical.id, canonical.index, kind, detail)

@@ -1,0 +1,166 @@
+"""
+Tags of documents that add nothing: the id of the document that contains them, in ``contained_in``.
+
+A plan of removal says which documents they are, so a tag rests on what a removal rests on. Tags of an earlier run that
+the present plan does not confirm are removed; so a tag is right until the text of one of the two documents changes.
+What changes a text through us removes the tag: ``ingest``, ``backfill`` and ``follow``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from es_simhash.groups.contents_flow import read_tags, untag
+from es_simhash.groups.settings_flow import refuse_untaggable
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import CONTAINED_IN
+from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.removal.delete_flow import read_documents
+from es_simhash.removal.judge import state_of
+from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.plan_flow import PlanOptions, plan_removal
+from es_simhash.removal.records import PlannedRemoval
+from es_simhash.removal.results import Deduped, DedupedKind
+from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting
+from es_simhash.transport.refresh_flow import refresh
+from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
+from es_simhash.writes.operations import Outcome
+from es_simhash.writes.targets_flow import refuse_updates
+
+BATCH = 200
+
+
+@reads_primaries
+def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_run: bool) -> Flow[None]:
+    """
+    Tag the documents of *index* that add nothing, and emit a :class:`Deduped` for each; in a dry run, instead.
+
+    A tag is written only if both documents are as they were when they were compared. Documents that were tagged before
+    and are not in the plan any more are emitted last, as ``"untagged"``.
+
+    Raises:
+        MappingError: If an index does not map the tag.
+    """
+    resolved = yield from resolve_index(context, index)
+    if not dry_run:
+        yield from refuse_updates(index, resolved.mappings)
+        refuse_untaggable(resolved, prefix=context.prefix)
+    tagged: set[Key] = set()
+    with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
+        path = Path(folder) / "plan"
+        yield from plan_removal(context, index, path, options)
+        plan: Plan = yield Compute(read_plan, (path,))
+        removals = plan.removals()
+        done = 0
+        with noting(lambda: f"{0 if dry_run else len(tagged):,} documents were tagged"):
+            while lines := (yield Compute(_take, (removals,))):
+                records = [Deduped.of(line, "would tag") for line in lines] if dry_run else None
+                if records is None:
+                    records = yield from _tag(lines, context.prefix)
+                tagged |= {Key(each.index, each.id, each.routing) for each in records if each.is_done}
+                for record in records:
+                    yield Emit(record)
+                done += len(lines)
+                yield Tell(Progress(done, len(plan), "tagging documents"))
+    found = yield from read_tags(index, context.prefix)
+    wrong = {key: tag for key, tag in found.items() if key not in tagged}
+    for begin in range(0, len(wrong), BATCH):
+        part = dict(list(wrong.items())[begin : begin + BATCH])
+        for record in (yield from _untag(part, context.prefix, dry_run=dry_run)):
+            yield Emit(record)
+    if not dry_run:
+        yield from refresh(index)
+
+
+def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
+    return list(islice(removals, BATCH))
+
+
+def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[Deduped]]:
+    """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
+    items = yield from read_documents([each.canonical.key for each in lines])
+    wanted = {each.document.key: each for each in lines}
+    kept: dict[Key, DedupedKind] = {}
+    for each in lines:
+        state = state_of(each.canonical, items[each.canonical.key])
+        if state != "same":
+            kept[each.document.key] = _KINDS[state]
+
+    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        line = wanted[key]
+        if state_of(line.document, found) != "same":
+            kept[key] = "changed"
+            return None
+        own = found.get("_source", {}).get(prefix) or {}
+        container = line.canonical.id
+        return None if own.get(CONTAINED_IN) == container else _update(prefix, container)
+
+    places = [key for key in wanted if key not in kept]
+    outcomes = yield from rewrite(places, change, source=[prefix])
+    done = dict(zip(places, outcomes, strict=True))
+    return [_record(each, kept.get(each.document.key), done.get(each.document.key)) for each in lines]
+
+
+_KINDS: dict[str, DedupedKind] = {
+    "changed": "canonical_changed",
+    "missing": "canonical_missing",
+    "no_index": "index_replaced",
+    "unreadable": "unreadable",
+}
+
+
+def _record(line: PlannedRemoval, kind: DedupedKind | None, outcome: Outcome | None) -> Deduped:
+    detail = ""
+    if kind is None and outcome is not None and not outcome.is_done:
+        kind = _kind_of(outcome)
+        detail = str(outcome.error)
+    return Deduped.of(line, "tagged" if kind is None else "kept", kind, detail)
+
+
+def _kind_of(outcome: Outcome) -> DedupedKind:
+    if outcome.status == MISSING:
+        return "missing"
+    return "conflict" if outcome.status == CONFLICT else "refused"
+
+
+def untag_removed(index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str) -> Flow[list[Deduped]]:
+    """
+    Remove the tags that name one of *ids* from documents of *index* that are in *names*; return what was done.
+
+    The documents with these ids were removed, so that what stood in them must be found again.
+    """
+    records: list[Deduped] = []
+    for begin in range(0, len(ids), BATCH):
+        part = ids[begin : begin + BATCH]
+        found = yield from read_tags(index, prefix, ids=part, names=names)
+        records += yield from _untag(found, prefix, dry_run=False)
+    return records
+
+
+def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[Deduped]]:
+    """Remove *tags*, and return what was done; a document that is gone, or tagged otherwise, is left alone."""
+    if dry_run:
+        return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
+
+    records = []
+    for key, outcome in (yield from untag(tags, prefix)).items():
+        if outcome.is_done:
+            records.append(_untagged(key, tags[key], "untagged"))
+        elif outcome.status != MISSING:
+            records.append(_untagged(key, tags[key], "kept", _kind_of(outcome), str(outcome.error)))
+    return records
+
+
+def _untagged(key: Key, tag: str, action: Any, kind: DedupedKind | None = None, detail: str = "") -> Deduped:
+    return Deduped(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
+
+
+def _update(prefix: str, container: str) -> tuple[str, Any]:
+    return "update", {"doc": {prefix: {CONTAINED_IN: container}}}

@@ -1,0 +1,285 @@
+"""
+How much of two texts is the same by their shingles of words, and how units of any kind are cut into shingles.
+
+Fingerprints show which texts to compare; the exact similarity of those few shows which of them are the same text. The
+other ways to compare stand on this one, in ``measures``. Pure: texts come as strings; reading them from an index lives
+in ``flows``.
+
+The shingles are runs of words, long enough to tell texts apart in any script: a word of a script with spaces counts 5,
+a character of a script without spaces counts 3, and a shingle is the shortest run that reaches 15. A shingle is
+therefore three words of English or five characters of Chinese, and texts may mix both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.arguments import check_number
+from es_simhash.errors import WrongTypeError, shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Shingles = NDArray[np.uint64]
+
+
+DEFAULT_SIMILARITY = 0.8
+"""The smallest similarity that counts as the same text, where nothing else is given or recorded."""
+
+# What a word counts, what a character of a script without spaces counts, and the length of a shingle.
+_WORD, _UNSPACED, _SHINGLE = 5, 3, 15
+# Texts are cut together up to so many characters.
+_BATCH = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """
+    How much of two texts is the same.
+
+    Attributes:
+        jaccard:
+            Distinct shingles that both have, as a share of those that either has: 1.0 for texts that differ in
+            punctuation and case at most.
+        containment:
+            The same shingles as a share of those of the text that has fewer: 1.0 also for an excerpt.
+    """
+
+    jaccard: float
+    containment: float
+
+
+def check_bound(bound: Any, *, name: str = "verify") -> float:
+    """
+    Return *bound*, the smallest similarity that counts as the same text, as a float.
+
+    Raises:
+        TypeError: If it is not a number.
+        InvalidInputError: If it is not between 0 and 1.
+    """
+    return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
+
+
+def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
+    """
+    Return the distinct shingles of *text* as sorted 64-bit hashes; empty for a text without words.
+
+    A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a
+    hash is below one in a million even for texts of a million words.
+
+    Args:
+        text:
+            The text.
+        piece:
+            Characters that are normalised at once; by default 1,048,576.
+
+    Raises:
+        TypeError: If *text* is not a string.
+    """
+    import numpy as np  # noqa: PLC0415 - numpy takes longer to load than all the rest
+
+    if not isinstance(text, str):
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
+    hashes, counts = _hash_words(text, piece)
+    return cut_units(hashes, counts, np.array([hashes.size]))[0]
+
+
+def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
+    """
+    Return :func:`shingle_set` of each text: several times faster for many texts of ordinary length.
+
+    Memory: some 60 bytes for each of 262,144 characters at a time, or of a longer text.
+    """
+    return [part for batch in text_batches(texts) for part in cut_units(*_hash_batch(batch))]
+
+
+def word_hashes(texts: Sequence[str]) -> list[Shingles]:
+    """
+    Return the words of each text in their order, as 64-bit hashes.
+
+    Raises:
+        TypeError: If one of *texts* is not a string.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    hashed = map(_hash_batch, text_batches(texts))
+    return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
+
+
+def text_batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """
+    Yield *texts* in lists of 262,144 characters at most; a longer text is a list of its own.
+
+    Raises:
+        TypeError: If one of *texts* is not a string.
+    """
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if not isinstance(text, str):
+            raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
+        if batch and size + len(text) > _BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
+
+
+def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return the hash of every word of *texts*, what it counts, and for each text the number of the word after its last.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.hashing.characters import SEPARATOR, normalise_batch  # noqa: PLC0415
+    from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
+
+    if len(texts) == 1:
+        hashes, counts = _hash_words(texts[0], None)
+        return hashes, counts, np.array([hashes.size])
+    codes, sizes = normalise_batch(texts, separators=True)
+    # A separator after each text, so that no word begins in one and ends in the next.
+    codes = np.insert(codes, np.cumsum(sizes), SEPARATOR)
+    hashes, counts, places = _hash_piece(codes, is_unspaced(codes))
+    return hashes, counts, np.searchsorted(places, np.cumsum(sizes + 1))
+
+
+def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Shingles]:
+    """
+    Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
+
+    A shingle is the shortest run of units whose counts reach 15; a text without such a run is one shingle.
+
+    Args:
+        hashes:
+            The hash of every unit, a word or a character.
+        counts:
+            What each unit counts.
+        ends:
+            For each text the number of the unit at which it has ended.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    if not hashes.size:
+        return [hashes] * ends.size
+    starts, lengths = _runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
+    # A text without a run is one shingle, if it has units.
+    first_units = np.concatenate(([0], ends[:-1]))
+    is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
+    starts = np.concatenate((starts, first_units[is_short]))
+    lengths = np.concatenate((lengths, (ends - first_units)[is_short]))
+    order = np.argsort(starts, kind="stable")
+    mixed = _mix(hashes, starts[order], lengths[order])
+    stops = np.searchsorted(starts[order], ends)
+    return [_distinct(part) for part in np.split(mixed, stops[:-1])]
+
+
+def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return where the shingles of a sequence of units start, and how many units each has.
+
+    Args:
+        counts:
+            What each unit counts.
+        ends:
+            The number of the unit at which the text of each unit has ended.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    passed = np.cumsum(counts)
+    # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
+    last = np.searchsorted(passed, passed - counts + _SHINGLE)
+    starts = np.flatnonzero(last < ends)
+    return starts, last[starts] - starts + 1
+
+
+def _distinct(shingles: Shingles) -> Shingles:
+    import numpy as np  # noqa: PLC0415
+
+    if not shingles.size:
+        return shingles
+    shingles.sort()
+    kept = np.empty(shingles.size, np.bool_)
+    kept[0] = True
+    np.not_equal(shingles[1:], shingles[:-1], out=kept[1:])
+    distinct: Shingles = shingles[kept]
+    return distinct
+
+
+def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
+    """
+    Return the hash of every word of *text*, and what the word counts.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.hashing.characters import PIECE, SEPARATOR, split_long  # noqa: PLC0415
+    from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
+
+    found = []
+    rest = np.empty(0, np.uint32)
+    for part in split_long(text, piece=PIECE if piece is None else piece):
+        codes = np.concatenate([rest, part])
+        # A long text comes in pieces, and a word may continue in the next piece.
+        ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))
+        cut = int(ends[-1]) + 1 if ends.size else 0
+        found.append(_hash_piece(codes[:cut], is_unspaced(codes[:cut]))[:2])
+        rest = codes[cut:]
+    found.append(_hash_piece(rest, np.zeros(rest.size, np.bool_))[:2])
+    hashes, counts = zip(*found, strict=True)
+    return np.concatenate(hashes), np.concatenate(counts)
+
+
+def _hash_piece(
+    codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]
+) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+    """
+    Return the hash of every word, what it counts, and where it starts.
+    """
+    import numpy as np  # noqa: PLC0415
+    import xxhash  # noqa: PLC0415
+
+    from es_simhash.hashing.characters import SEPARATOR  # noqa: PLC0415
+
+    spaced = ~unspaced & (codes != SEPARATOR)
+    starts = spaced.copy()
+    starts[1:] &= ~spaced[:-1]
+    places = np.flatnonzero(unspaced | starts)
+    single = unspaced[places]
+    hashes = codes[places].astype(np.uint64)
+    words = np.where(spaced, codes, np.uint32(SEPARATOR)).astype("<u4").tobytes().decode("utf-32-le").split()
+    hashes[~single] = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
+    return hashes, np.where(single, _UNSPACED, _WORD), places
+
+
+def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
+    """
+    Return one hash for each run of units; it depends on the units and on their order.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    result = lengths.astype(np.uint64)
+    for place in range(int(lengths.max())):
+        inside = lengths > place
+        value = result[inside] * np.uint64(0x9E37_79B9_7F4A_7C15) + hashes[starts[inside] + place]
+        value ^= value >> np.uint64(32)
+        value *= np.uint64(0xD6E8_FEB8_6659_FD93)
+        value ^= value >> np.uint64(29)
+        result[inside] = value
+    return result
+
+
+def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
+    """
+    Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    if not first.size or not second.size:
+        return Similarity(0.0, 0.0)
+    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    return Similarity(shared / (first.size + second.size - shared), shared / min(first.size, second.size))

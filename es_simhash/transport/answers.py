@@ -1,0 +1,200 @@
+"""
+Judges answers: whether an answer covers every shard of every index asked, and if not, why not.
+
+Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code reads it.
+No request is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.transport.protocol import error_text, status_of
+
+GapKind = Literal[
+    "shards_failed", "shards_silent", "shards_missing", "no_shard", "timed_out", "terminated_early", "clusters"
+]
+
+# What both products say when they are asked for parts of a _source that is not kept.
+_NO_SOURCE = "unable to fetch fields from _source"
+# Elasticsearch answers 503 where one shard refuses a request and another is missing.
+_REFUSED = (400, 503)
+# Of a point in time; of a search, Elasticsearch by the first failure, and OpenSearch by naming no failure at all.
+_NO_COPY = "no_shard_available_action_exception"
+_NO_CONTEXT = "search_context_missing_exception"
+_GONE = 404
+_MISSING_SHARDS = ("missing shards", _NO_COPY, "'failed_shards': []")
+# OpenSearch: an index without any mapping does not know the field by which documents are shared out to slices.
+_NO_SLICE = "field _id not found"
+_WINDOW = ("max_result_window", "Result window is too large")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """
+    One reason why an answer may lack documents.
+
+    Attributes:
+        kind:
+            ``"shards_failed"``; ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as
+            failed nor as successful; ``"shards_missing"``: the whole request failed for want of an active copy;
+            ``"no_shard"``: nothing was searched; ``"timed_out"``; ``"terminated_early"``; ``"clusters"``: other
+            clusters were left out.
+        number:
+            How many shards or clusters did not answer.
+        total:
+            How many there are.
+        cause:
+            The server's own words for the first failure; empty where it gave none.
+    """
+
+    kind: GapKind
+    number: int = 0
+    total: int = 0
+    cause: str = ""
+
+    @property
+    def is_missing_shard(self) -> bool:
+        """Whether a shard has no active copy."""
+        return self.kind in ("shards_silent", "shards_missing") or _NO_COPY in self.cause
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        cause = f": {self.cause}" if self.cause else ""
+        match self.kind:
+            case "shards_failed":
+                return f"{self.number} of {self.total} shards failed{cause}"
+            case "shards_silent":
+                return f"{self.number} of {self.total} shards did not answer: they have no active copy"
+            case "shards_missing":
+                return "shards have no active copy"
+            case "no_shard":
+                return "no shard was searched: no open index matches"
+            case "timed_out":
+                return "the search timed out"
+            case "terminated_early":
+                return "the search was terminated early"
+            case _:
+                return f"{self.number} of {self.total} clusters did not answer{cause}"
+
+
+def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> list[Gap]:
+    """
+    Return why *answer* does not cover all documents that were asked for; empty if it does.
+
+    Args:
+        answer:
+            Answer of a search, or of opening a point in time. Not of a refresh: that counts copies, so that a replica
+            which is not there yet looks as a shard without any copy does.
+        ignore:
+            Kinds that mean nothing for this request. OpenSearch ends a composite aggregation early once its page is
+            full, and a terms aggregation when it counts without looking at documents, and reports both.
+    """
+    gaps = []
+    shards = answer.get("_shards") or {}
+    total, failed = shards.get("total"), shards.get("failed", 0)
+    if failed:
+        gaps.append(Gap("shards_failed", failed, total or 0, _first_cause(shards.get("failures") or ())))
+    if total == 0:
+        gaps.append(Gap("no_shard"))
+    # Skipped shards count as successful on both products.
+    if total and (silent := total - failed - shards.get("successful", total - failed)) > 0:
+        gaps.append(Gap("shards_silent", silent, total))
+    if answer.get("timed_out"):
+        gaps.append(Gap("timed_out"))
+    if answer.get("terminated_early"):
+        gaps.append(Gap("terminated_early"))
+    clusters = answer.get("_clusters") or {}
+    for state in ("skipped", "partial", "failed"):
+        if clusters.get(state):
+            gaps.append(Gap("clusters", clusters[state], clusters.get("total", 0), state))
+    ignored = set(ignore)
+    return [gap for gap in gaps if gap.kind not in ignored]
+
+
+def _first_cause(failures: Iterable[Mapping[str, Any]]) -> str:
+    causes = (failure.get("reason") or {} for failure in failures)
+    return next((f"{cause.get('type')}: {cause.get('reason')}" for cause in causes if cause), "")
+
+
+def sentences(gaps: Iterable[Gap]) -> tuple[str, ...]:
+    """
+    Return the sentence of each gap, each once.
+    """
+    return tuple(dict.fromkeys(map(str, gaps)))
+
+
+def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
+    """
+    Raise an error if documents may be missing.
+
+    Raises:
+        IncompleteSearchError: If there is any gap.
+    """
+    if reasons := sentences(gaps):
+        raise IncompleteSearchError(
+            f"not every document could be read: {'; '.join(reasons)}; {advice}", reasons=reasons
+        )
+
+
+def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> bool:
+    """
+    Return whether the server refused a page because it is larger than the index's ``max_result_window``.
+
+    Args:
+        refusal:
+            The client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
+    """
+    if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
+        return False
+    text = refusal_text(refusal)
+    return any(words in text for words in _WINDOW)
+
+
+def is_shard_missing(refusal: BaseException) -> bool:
+    """
+    Return whether the server refused a request because a shard has no active copy.
+    """
+    return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
+
+
+def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
+    """
+    Return whether a point in time, or a part of it, is not there any more: it is too old, or an index was made anew.
+
+    Elasticsearch looks for the shards of the former index then, and says of them what it says of a missing shard.
+    """
+    if isinstance(refusal, BaseException) and status_of(refusal) == _GONE:
+        return True
+    text = refusal_text(refusal)
+    return any(words in text for words in (_NO_CONTEXT, _NO_COPY))
+
+
+def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
+    """
+    Return whether an index behind the name cannot be read in slices, by the first *answer* to a slice.
+    """
+    return _NO_SLICE in refusal_text(answer if isinstance(answer, BaseException) else find_gaps(answer))
+
+
+def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
+    """
+    Return whether the server refused to return parts of a ``_source`` that the index does not store.
+    """
+    if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
+        return False
+    return _NO_SOURCE in refusal_text(refusal)
+
+
+def refusal_text(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> str:
+    """
+    Return the server's text of a refusal, to search it for documented words; it has no sentence of ours.
+    """
+    if isinstance(refusal, BaseException):
+        return error_text(refusal)
+    if isinstance(refusal, Mapping):
+        return str(refusal)
+    return " ".join(gap.cause for gap in refusal)

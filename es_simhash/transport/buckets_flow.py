@@ -1,0 +1,236 @@
+"""
+Cuts the values of a keyword field into ranges that have about equally many documents.
+
+Where the cuts are decides only how much work a range is, never what is in it. No range is read here.
+
+Reads all buckets of a field: the documents of each of its values, however many values there are.
+
+A composite aggregation returns them page by page, in the order of the values. Each page looks at all documents that the
+search matches, so that many pages would cost pages times documents. After a few pages the values that are left are
+therefore cut into ranges, and a page is searched for in one range only. The caller handles the buckets.
+
+Counts documents, and says what may be missing from the count. No document is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, refusal_text
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.retry_flow import Patience, ask
+
+# Documents whose values are read; a range of more documents can be cut again.
+_DRAWN = 1_000
+
+
+def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *, part: int) -> Flow[list[str]]:
+    """
+    Return values of *field* in ascending order, between which lie about *part* documents each.
+
+    They are values of documents drawn at random among those that match all *clauses*. Cost: one search, which looks at
+    each of these documents.
+    """
+    drawn = _DRAWN
+    while True:
+        body = {
+            "size": drawn,
+            "track_total_hits": True,
+            "_source": False,
+            "docvalue_fields": [field],
+            "query": {
+                "function_score": {
+                    "query": {"bool": {"filter": list(clauses)}},
+                    "random_score": {"seed": 0, "field": "_seq_no"},
+                    "boost_mode": "replace",
+                }
+            },
+        }
+        try:
+            answer = yield from ask(Call("search", {"index": index, "body": body}))
+        except Exception as error:
+            if drawn == 1 or not is_window_refused(error):
+                raise
+            drawn //= 2
+        else:
+            break
+    found = answer["hits"]
+    # A shard that is missing here makes the ranges larger; whoever reads them notices that it is missing.
+    values = sorted(value for hit in found["hits"] for value in hit.get("fields", {}).get(field, ()))
+    step = max(1, round(part * len(values) / max(1, found["total"]["value"])))
+    return sorted(set(values[step::step]))
+
+
+def is_expensive(refusal: BaseException) -> bool:
+    """
+    Return whether the server refused a range of a keyword field because ``search.allow_expensive_queries`` is false.
+    """
+    return "allow_expensive_queries" in refusal_text(refusal)
+
+
+# What servers say of a page that is larger than search.max_buckets, or than index.max_terms_count.
+_TOO_MANY = ("too_many_buckets", "too many buckets", "max_terms_count")
+
+
+_SMALLEST_PAGE = 100
+
+
+CUT_AFTER = 4
+"""Full pages of one range after which the rest of it is cut; fewer cost less than the search that cuts."""
+
+
+def aggregate(index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+    """
+    Return the results of *aggs* over the documents of *index* that match all *clauses*.
+
+    Sent again while the server is busy.
+
+    Raises:
+        IncompleteSearchError: If the answer does not cover every document.
+    """
+    body = {"size": 0, "query": {"bool": {"filter": list(clauses)}}, "aggs": aggs, "track_total_hits": False}
+    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    # OpenSearch ends a composite aggregation early once its page is full, and a terms aggregation when it counts
+    # without looking at documents, and says so of both.
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    found: dict[str, Any] = answer["aggregations"]
+    return found
+
+
+def has_too_many(refusal: BaseException) -> bool:
+    """
+    Return whether the server refused a request because it asks for more buckets or terms than it allows.
+    """
+    return status_of(refusal) in {400, 503} and any(words in refusal_text(refusal) for words in _TOO_MANY)
+
+
+@dataclass(slots=True)
+class BucketReader:
+    """
+    Reads the buckets of one field. A server that allows only smaller pages gets smaller ones.
+
+    The work of the server grows with the number of documents where values can be cut into ranges, else with that number
+    times the number of pages.
+
+    Attributes:
+        index:
+            What to search.
+        clauses:
+            Queries that the counted documents match.
+        field:
+            The field; a document with several values is in several buckets.
+        page:
+            Buckets a request.
+        aggs:
+            Aggregations of each bucket.
+        has_missing:
+            Whether the documents without a value are a bucket too, whose key is ``None``.
+        has_ranges:
+            Whether the values can be cut into ranges: the field is a keyword without a normalizer in every index. Only
+            then is the order of its buckets that of Python's strings.
+    """
+
+    index: Index
+    clauses: Sequence[Mapping[str, Any]]
+    field: str
+    page: int
+    aggs: Mapping[str, Any] | None = None
+    has_missing: bool = False
+    has_ranges: bool = False
+    _after: Any = None
+    _has_begun: bool = False
+    _is_done: bool = False
+    # Last values of the ranges that are left but for the last, the next one at the end.
+    _ends: tuple[str, ...] = ()
+    _is_cut: bool = False
+    _full_pages: int = 0
+
+    def read(self) -> Flow[list[tuple[Any, dict[str, Any]]]]:
+        """Return some more values, each with its bucket; empty after the last one."""
+        while not self._is_done:
+            if self.has_ranges and self._full_pages >= CUT_AFTER and self._after is not None:
+                yield from self._cut()
+            found = yield from self._send()
+            if page := self._take(found["buckets"]):
+                return [(bucket["key"]["value"], bucket) for bucket in page]
+        return []
+
+    def _take(self, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of *buckets* that are in the present range, and go on behind them."""
+        if self._ends:
+            # A document with several values also has buckets outside the range; those need not be whole.
+            buckets = [bucket for bucket in buckets if bucket["key"]["value"] <= self._ends[-1]]
+        if len(buckets) == self.page:
+            self._after = buckets[-1]["key"]["value"]
+            self._full_pages += 1
+        elif self._ends:
+            *ends, self._after = self._ends
+            self._ends, self._full_pages = tuple(ends), 0
+        else:
+            self._is_done = True
+        self._has_begun = True
+        return buckets
+
+    def _cut(self) -> Flow[None]:
+        """Cut the rest of the present range into ranges of about two pages."""
+        self._full_pages = 0
+        try:
+            ends = yield from cut_values(self.index, self._rest(), self.field, part=2 * self.page)
+        except Exception as error:
+            if not is_expensive(error):
+                raise
+            self.has_ranges = False
+            return
+        # A document with several values was also drawn for those outside the range.
+        inside = [each for each in ends if self._after < each and not (self._ends and each >= self._ends[-1])]
+        self._ends += tuple(reversed(inside))
+        self._is_cut = True
+
+    def _rest(self) -> list[Mapping[str, Any]]:
+        """Return the queries that the documents in the rest of the present range match."""
+        end = {"lte": self._ends[-1]} if self._ends else {}
+        # The range must lead the search. Where fewer documents match the other queries, OpenSearch would look at all of
+        # those, for every range; with two negations it does not know how few they are.
+        others = {"bool": {"must_not": [{"bool": {"filter": list(self.clauses)}}]}}
+        return [{"range": {self.field: {"gt": self._after, **end}}}, {"bool": {"must_not": [others]}}]
+
+    def _send(self) -> Flow[dict[str, Any]]:
+        terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
+        clauses = self._rest() if self._is_cut else self.clauses
+        while True:
+            composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": self.page}
+            if self._has_begun:
+                composite["after"] = {"value": self._after}
+            every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
+            try:
+                found = yield from aggregate(self.index, clauses, {"every": every})
+            except Exception as error:
+                if not self._takes_smaller(error):
+                    raise
+            else:
+                every_bucket: dict[str, Any] = found["every"]
+                return every_bucket
+
+    def _takes_smaller(self, error: Exception) -> bool:
+        """Return whether *error* refuses the size of the page, and make that smaller."""
+        if self.page <= _SMALLEST_PAGE or not has_too_many(error):
+            return False
+        self.page = max(_SMALLEST_PAGE, self.page // 4)
+        return True
+
+
+def count_documents(
+    index: Index, query: Mapping[str, Any] | None = None, *, patience: Patience | None = None
+) -> Flow[tuple[int, list[Gap]]]:
+    """
+    Return how many documents of *index* match *query*, and why some may not be counted.
+
+    A server that is too busy is asked once, or as *patience* says. Cost: one search; the default search pipeline of an
+    index can be left out of a search, but not of a count.
+    """
+    body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
+    answer = yield from ask(Call("search", {"index": index, "body": body}), patience=patience or Patience(1))
+    return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])

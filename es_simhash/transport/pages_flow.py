@@ -1,0 +1,376 @@
+"""
+Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
+
+It reads a point in time (``view``), page by page and in one or several slices, or a scroll where a server has no usable
+point in time. The caller handles the hits.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_slice_refused, is_window_refused
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Call, Flow, Together, error_text, status_of
+from es_simhash.transport.retry_flow import ATTEMPTS, Patience, attempt, is_passing
+from es_simhash.transport.view import Cursor, Hits, View
+
+logger = logging.getLogger("es_simhash")
+
+# Deals with the hits of a page; returns whether that is enough.
+Handle = Callable[[Hits], Flow[bool]]
+# Deals with the hits of a page of every slice; carries out the calls for the next pages, and returns their answers.
+HandleAhead = Callable[[Hits, Sequence[Call]], Flow[list[Any]]]
+# As HandleAhead, and may return None: that is enough.
+_Take = Callable[[Hits, Sequence[Call]], Flow[list[Any] | None]]
+
+KEEP_ALIVE_SECONDS = 600
+# What servers allow by default.
+LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
+_UNORDERED = {"sort": ["_doc"]}
+# Where the caller is slow on purpose, a page is read about so often.
+PACED_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """
+    One search, all hits of which are read in a view.
+
+    Attributes:
+        body:
+            Search body; its ``size`` and order are set here.
+        handle:
+            Deals with the hits of each page, and returns whether that is enough.
+        page:
+            Hits a page.
+        likely:
+            How many hits there probably are. Where they fit on one page they are first read in no order, which is
+            faster.
+    """
+
+    body: Mapping[str, Any]
+    handle: Handle
+    page: int
+    likely: float = math.inf
+
+
+Passes = Iterable[Pass]
+
+
+def read_pages(
+    index: Index,
+    body: Mapping[str, Any],
+    handle: Handle,
+    *,
+    page: int,
+    routing: str | None = None,
+    ranked: bool = False,
+    passes: Passes | None = None,
+) -> Flow[list[Gap]]:
+    """
+    Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body; its ``size`` and order are set here.
+        handle:
+            Called with the hits of each page; the flow it returns is carried out before the next page, and its
+            result says whether that is enough.
+        page:
+            Hits a page; made smaller where the index's ``max_result_window`` is smaller.
+        routing:
+            Routing value that restricts the search to a shard.
+        ranked:
+            Whether the hits with the highest score come first, where the server can do that.
+        passes:
+            What to read, one after another, instead of *body* where the server keeps one view of the index for all of
+            it; each is asked for when the one before has been read.
+
+    Returns:
+        What :func:`~es_simhash.transport.answers.find_gaps` found in the answers, each once.
+    """
+    options = {} if routing is None else {"routing": routing}
+    view = yield from open_view(index, KEEP_ALIVE_SECONDS, options)
+    if view is not None:
+        view.ranked = ranked
+        try:
+            for each in passes or [Pass(body, handle, page)]:
+                cursor = Cursor(each.body, each.page, is_ordered=each.likely >= each.page)
+                if not (yield from _read_view(view, [cursor], _one_by_one(each.handle))):
+                    break
+            else:
+                return list(view.gaps)
+        finally:
+            yield from close_view(view)
+    return (yield from read_scroll(index, body, handle, page, options))
+
+
+def without_requests(function: Callable[[Hits], object]) -> Handle:
+    """
+    Return *function*, which makes no request, as a handler of pages; it returns ``True`` for enough.
+    """
+
+    def handle(hits: Hits) -> Flow[bool]:
+        yield from ()
+        return function(hits) is True
+
+    return handle
+
+
+def read_each(index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int) -> Flow[list[Gap]]:
+    """
+    Give every hit of *body* in *index* to the function *take*, and return why some may be missing.
+
+    The arguments are those of :func:`read_pages`; *take* makes no request.
+    """
+    return read_pages(index, body, without_requests(take), page=page)
+
+
+def read_slices(
+    index: Index,
+    body: Mapping[str, Any],
+    handle: HandleAhead,
+    *,
+    page: int,
+    slices: int,
+    documents_per_second: float | None = None,
+) -> Flow[list[Gap]]:
+    """
+    Give every hit of *body* in *index* to *handle*, several slices at once, and return why some may be missing.
+
+    A page that the server is too busy for is asked for again.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body; its ``size`` and order are set here.
+        handle:
+            Called with the hits of a page of every slice, and the calls that read the next pages. The flow it returns
+            carries these out together with its own work, and returns their answers.
+        page:
+            Hits a page and slice; made smaller where the index's ``max_result_window`` is smaller.
+        slices:
+            Number of slices read at once.
+        documents_per_second:
+            Most documents that the caller processes in a second; ``None`` for no limit. With a limit, pages
+            are smaller and the view stays open longer, so that it does not end between two pages.
+    """
+    keep_alive = KEEP_ALIVE_SECONDS
+    if documents_per_second is not None:
+        page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
+        between_pages = page * slices / documents_per_second
+        keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
+    view = yield from open_view(index, keep_alive)
+    if view is not None:
+        view.attempts = ATTEMPTS
+        cursors = [Cursor(body, page, part=(number, slices)) for number in range(slices)]
+        try:
+            if (yield from _read_view(view, cursors, handle)):
+                return list(view.gaps)
+        finally:
+            yield from close_view(view)
+
+    def alone(hits: Hits) -> Flow[bool]:
+        yield from handle(hits, [])
+        return False
+
+    return (yield from read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
+
+
+def read_part(
+    index: Index, body: Mapping[str, Any], handle: Handle, *, view: View | None, page: int, part: tuple[int, int]
+) -> Flow[list[Gap]]:
+    """
+    Give every hit of one slice of *body* to *handle*, and return why some may be missing.
+
+    Args:
+        index:
+            What to search.
+        body:
+            Search body; its ``size``, order and slice are set here.
+        handle:
+            As for :func:`read_pages`.
+        view:
+            What :func:`open_ordered_view` returned, for all slices; where that is ``None``, each slice is scrolled, and
+            sees the index as it is when its reading begins.
+        page:
+            Hits a page.
+        part:
+            Number of the slice, from 0, and the number of slices.
+    """
+    if view is None:
+        sliced = {**body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else body
+        return (yield from read_scroll(index, sliced, handle, page, {}))
+    view.attempts = ATTEMPTS
+    cursor = Cursor(body, page, part=part)
+    if not (yield from _read_view(view, [cursor], _one_by_one(handle))):
+        raise InvalidInputError("the server cannot keep an order in a point in time: read without one")
+    return list(view.gaps)
+
+
+def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
+    """
+    Open a view that several programs can read at once; it ends when nobody has read it for *keep_alive* seconds.
+
+    ``None`` where there is no point in time, and where the server keeps no order in one, as OpenSearch before 3.3.
+    """
+    view = yield from open_view(index, keep_alive)
+    if view is None:
+        return None
+    is_enough = _one_by_one(without_requests(lambda _: True))
+    if (yield from _read_view(view, [Cursor({"_source": False}, 1)], is_enough)):
+        return view
+    yield from close_view(view)
+    return None
+
+
+def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
+    """
+    Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing.
+
+    It ends when nobody has read it for *keep_alive* seconds; *options* are further arguments of the request.
+    """
+    arguments = {"index": index, "keep_alive": f"{keep_alive}s", **(options or {})}
+    try:
+        opened = yield Call("open_point_in_time", arguments, opens=True)
+    except Exception as error:
+        # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
+        if status_of(error) not in (400, 403, 404, 405) and not is_shard_missing(error):
+            raise
+        # A missing index fails again when it is scrolled, in its own words.
+        logger.debug("no point in time (%s); scrolling instead", error)
+        return None
+    return View(opened, keep_alive)
+
+
+def close_view(view: View) -> Flow[None]:
+    """
+    Give *view* back to the server.
+    """
+    yield from _give_back(view.close())
+
+
+def _one_by_one(handle: Handle) -> _Take:
+    """Return what deals with the hits of a page, and then reads the next page."""
+
+    def take(hits: Hits, calls: Sequence[Call]) -> Flow[list[Any] | None]:
+        is_enough = yield from handle(hits)
+        return None if is_enough else (yield from _send(calls))
+
+    return take
+
+
+def _send(calls: Sequence[Call]) -> Flow[list[Any]]:
+    """Carry *calls* out; a failure is an answer."""
+    if len(calls) != 1:
+        return (yield Together(calls, concurrency=len(calls))) if calls else []
+    return [(yield from attempt(calls[0]))]
+
+
+def _read_view(view: View, cursors: Sequence[Cursor], take: _Take) -> Flow[bool]:
+    """Give what *cursors* read to *take*; return whether the server can keep an order in the *view*."""
+    answers: list[Any] | None = yield from _send([each.call(view) for each in cursors])
+    if len(cursors) > 1 and any(map(is_slice_refused, answers or ())):
+        cursors = [cursors[0].whole]
+        answers = yield from _send([cursors[0].call(view)])
+    while cursors and answers is not None:
+        hits: list[Mapping[str, Any]] = []
+        for cursor, answer in zip(cursors, answers, strict=True):
+            found = yield from _settle(view, cursor, answer)
+            if found is None:
+                return False
+            cursor.advance(found)
+            hits += found
+        cursors = [each for each in cursors if each.is_open]
+        answers = yield from take(hits, [each.call(view) for each in cursors])
+    return True
+
+
+def _settle(view: View, cursor: Cursor, answer: Any) -> Flow[Hits | None]:
+    """Return the hits of *answer*, asked for again as needed; ``None`` where the server can keep no order."""
+    patience = Patience(view.attempts)
+    while True:
+        is_refused = isinstance(answer, BaseException)
+        gaps = [] if is_refused else find_gaps(answer)
+        if not is_refused:
+            view.note(answer)
+        if cursor.asked > 1 and is_window_refused(answer if is_refused else gaps):  # by one of several indices
+            view.largest_page = min(view.largest_page, max(1, cursor.asked // 2))
+        elif is_refused:
+            if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and cursor.is_fresh:
+                return None  # OpenSearch before 3.3
+            if patience.is_spent or not is_passing(answer):
+                raise answer
+            yield patience.wait()
+        elif not cursor.must_order(answer["hits"]["hits"]):
+            view.gaps |= dict.fromkeys(gaps)
+            hits: Hits = answer["hits"]["hits"]
+            return hits
+        [answer] = yield from _send([cursor.call(view)])
+
+
+def read_scroll(
+    index: Index,
+    body: Mapping[str, Any],
+    handle: Handle,
+    page: int,
+    options: Mapping[str, Any],
+    *,
+    keep_alive: int = KEEP_ALIVE_SECONDS,
+    order: Mapping[str, Any] = _UNORDERED,
+) -> Flow[list[Gap]]:
+    """As :func:`read_pages`, by a scroll; in the *order* of *body* where that is empty."""
+    lives = f"{keep_alive}s"
+    while True:
+        # A scroll always counts its hits: both products refuse one that must not count them.
+        request = {**body, "size": page, **order, "track_total_hits": True}
+        try:
+            answer = yield Call("search", {"index": index, "body": request, "scroll": lives, **options}, opens=True)
+        except Exception as error:
+            if not is_window_refused(error) or page == 1:
+                raise
+        else:
+            gaps = dict.fromkeys(find_gaps(answer))
+            scroll = answer.get("_scroll_id")
+            if page == 1 or not is_window_refused(gaps):
+                break
+            yield from _end_scroll(scroll)
+        page = max(1, page // 2)
+    try:
+        while hits := answer["hits"]["hits"]:
+            if (yield from handle(hits)):
+                break
+            answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": lives}})
+            scroll = answer.get("_scroll_id", scroll)
+            gaps |= dict.fromkeys(find_gaps(answer))
+    finally:
+        yield from _end_scroll(scroll)
+    return list(gaps)
+
+
+def _end_scroll(scroll: str | None) -> Flow[None]:
+    if scroll is not None:
+        yield from _give_back(Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
+
+
+def _give_back(call: Call) -> Flow[None]:
+    """Carry out *call*, which frees something on the server; if that fails, the server frees it later by itself."""
+    try:
+        yield call
+    except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
+        logger.debug("%s failed: %s", call.api, error)
+    except BaseException:
+        # A cancellation that came while this was being opened is thrown in here, before the call is sent.
+        with suppress(Exception):
+            yield call
+        raise

@@ -1,0 +1,152 @@
+"""
+What a flow may ask for: the protocol between the operations and the drivers that carry them out.
+
+A flow is a generator. It yields requests, is sent their answers, and returns its result; it never awaits, sleeps,
+prints or reads a clock, so one flow serves sync and async callers. A request that fails is thrown into the flow as
+the client's own exception; so are a cancellation and the early end of a stream, and a flow may still yield requests
+from its ``finally`` then, to give back what it holds on the server. No flow and no driver lives here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """
+    One request to the server; answered by the response as plain values.
+
+    Attributes:
+        api:
+            Name of the API in this project's words, such as ``search`` or ``open_point_in_time``; the dialect
+            knows how each client spells it.
+        arguments:
+            Its arguments; whole requests stand under ``body``.
+        opens:
+            Whether it opens something on the server that only its answer names. A cancellation that comes while it
+            is under way is thrown in at the next request, so that the flow can close what was opened.
+        raw_source:
+            For a multi-get: whether the ``_source`` of each document is answered as the text that the server sent.
+            It is not the first request of an operation.
+    """
+
+    api: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    opens: bool = False
+    raw_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """
+    Several calls at once; answered by a list in their order, in which a failed call is its exception.
+
+    Attributes:
+        calls:
+            The calls; work for the processor may be among them, to be done while the server is busy.
+        concurrency:
+            Most calls under way at the same time.
+    """
+
+    calls: Sequence[Call | Compute]
+    concurrency: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """One item of a streamed result; answered by ``None`` when the caller wants the next."""
+
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A pause; answered by ``None`` after *seconds*."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Work for the processor, kept off an event loop; answered by what *function* returns."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """
+    How far one step of a long call is.
+
+    Attributes:
+        done:
+            How much of the step is done, in documents or what *step* names.
+        total:
+            All of it; ``None`` if that is not known before the end.
+        step:
+            What is being done, such as ``"reading documents"``. A call has one or more steps, one after another.
+    """
+
+    done: int
+    total: int | None
+    step: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+"""What a caller passes as ``progress``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Progress, for a caller who wants to know; answered by ``None``."""
+
+    progress: Progress
+
+
+Request: TypeAlias = Call | Together | Emit | Wait | Compute | Tell
+_T = TypeVar("_T")
+Flow: TypeAlias = Generator[Request, Any, _T]
+
+
+def _attribute(error: BaseException, name: str) -> Any:
+    """Return an attribute of a client's exception; some compute it, and fail over their own arguments."""
+    try:
+        return getattr(error, name, None)
+    except Exception:  # noqa: BLE001 -- the exception at hand matters, not its attribute
+        return None
+
+
+class StreamClosed(BaseException):
+    """The caller wants no more of a stream; thrown into its flow, which may still give things back."""
+
+
+@contextmanager
+def noting(written: Callable[[], str]) -> Iterator[None]:
+    """
+    Add a note to whatever ends the block early, an interrupt too: what was *written* by then.
+    """
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(written())
+        raise
+
+
+def status_of(error: BaseException) -> int | None:
+    """
+    Return the HTTP status that a client's exception carries, or ``None`` where it carries none.
+    """
+    status = _attribute(error, "status_code")
+    return status if isinstance(status, int) else None
+
+
+def error_text(error: BaseException) -> str:
+    """
+    Return all that a client's exception says about its cause, for looking up a word of the server.
+    """
+    return " ".join(str(_attribute(error, name) or "") for name in ("message", "error", "body", "info")) + f" {error}"

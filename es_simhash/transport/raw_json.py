@@ -1,0 +1,221 @@
+"""
+JSON objects that were given as text, and go on as that text wherever we changed nothing in them. Pure.
+
+A number that is read and written again may change; its text does not.
+
+JSON arrays whose items keep their text: a number that is read and written again may change, its text does not.
+
+Only splitting is here; what the values mean is decided elsewhere. Objects are split in ``index.json_text``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
+from typing import Any, NoReturn
+
+from es_simhash.errors import InvalidInputError, shorten
+
+# The values are thrown away, so no number is converted; a conversion would refuse very long numbers.
+_SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+
+
+_ABSENT = object()
+
+
+class JsonText(str):
+    """The text of a JSON object, as clients send it unchanged in place of a dict."""
+
+    __slots__ = ()
+
+
+# The bulk helpers of both clients take what is under _source in an update for the body only if it is a mapping.
+Mapping.register(JsonText)
+
+
+class JsonObject(dict[str, Any]):
+    """
+    A JSON object with the text that it was read from.
+
+    Args:
+        values:
+            What it holds now.
+        given:
+            What was read. A value that is the very same object in *values* goes on as its text.
+        text:
+            The text that was read.
+    """
+
+    __slots__ = ("_given", "_text")
+
+    def __init__(self, values: Mapping[str, Any], given: Mapping[str, Any], text: str) -> None:
+        super().__init__(values)
+        self._given = given
+        self._text = text
+
+    def part(self, key: str) -> JsonObject:
+        """Return the object at *key*, as it was read."""
+        given = self._given[key]
+        return JsonObject(given, given, split_members(self._text)[key])
+
+    def with_values(self, values: Mapping[str, Any]) -> JsonObject:
+        """Return an object that holds *values* now."""
+        return JsonObject(values, self._given, self._text)
+
+    def to_json(self) -> JsonText:
+        """Return the object as one line."""
+        text = _write(self._given, self, self._text)
+        return JsonText(text.replace("\r", " ").replace("\n", " "))
+
+
+def keep_text(given: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return *values*, which were made of *given*, with the text of *given* where that has one.
+
+    Examples:
+        >>> given = read_json('{"price": 1.10}')
+        >>> keep_text(given, {**given, "n": 1}).to_json()
+        '{"price": 1.10, "n": 1}'
+    """
+    return given.with_values(values) if isinstance(given, JsonObject) else values
+
+
+def _write(given: Mapping[str, Any], now: Mapping[str, Any], text: str) -> str:
+    """Return *now* as JSON: what it has of *given* as it stands in *text*, the rest written anew."""
+    more = {key: value for key, value in now.items() if key not in given}
+    if all(now.get(key, _ABSENT) is value for key, value in given.items()):
+        if not more:
+            return text.strip()
+        return f"{text.rstrip()[:-1].rstrip()}, {json.dumps(more)[1:]}" if given else json.dumps(more)
+    members = {key: member for key, member in split_members(text).items() if key in now}
+    for key, member in members.items():
+        before, value = given[key], now[key]
+        if value is before:
+            continue
+        is_object = isinstance(before, Mapping) and isinstance(value, Mapping)
+        members[key] = _write(before, value, member) if is_object else json.dumps(value)
+    return join_members(members | {key: json.dumps(value) for key, value in more.items()})
+
+
+def read_json(text: str | bytes) -> Any:
+    """
+    Return the JSON value of *text*; an object remembers its text.
+
+    Raises:
+        ValueError: If it is not JSON, or a server would refuse it: a key that stands twice in an object, NaN, Infinity.
+
+    Examples:
+        >>> read_json('{"price": 1.10}')
+        {'price': 1.1}
+    """
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    value = _READ.decode(text)
+    return JsonObject(value, value, text) if isinstance(value, dict) else value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise InvalidInputError(f"the key {shorten(twice)} stands twice in one object: leave one of them out")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    # Python reads NaN and Infinity. A server does not: it would refuse the whole bulk request.
+    raise InvalidInputError(f"{name} is not a JSON number")
+
+
+_READ = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
+
+
+def split_members(text: str) -> dict[str, str]:
+    r"""
+    Return the text of each value of the JSON object *text*.
+
+    Of a key that stands there twice, the last value is returned, as by JSON libraries.
+
+    Raises:
+        ValueError: If it is not an object.
+
+    Examples:
+        >>> split_members('{"a": 1.10, "b": {"c": [1, 2]}}')
+        {'a': '1.10', 'b': '{"c": [1, 2]}'}
+    """
+    members: dict[str, str] = {}
+    at = expect(text, 0, "{")
+    if text[at : at + 1] == "}":
+        return members
+    while True:
+        key, at = scanstring(text, expect(text, at, '"', skip=False), False)
+        at = expect(text, at, ":")
+        end = end_of_value(text, at)
+        members[key] = text[at:end]
+        at = skip_space(text, end)
+        if text[at : at + 1] == "}":
+            return members
+        at = expect(text, at, ",")
+
+
+def end_of_value(text: str, at: int) -> int:
+    """
+    Return where the JSON value ends that begins at the position *at*.
+
+    Raises:
+        ValueError: If there is none.
+
+    Examples:
+        >>> end_of_value('[{"a": 1.10}, 2]', 1)
+        12
+    """
+    return _SKIP.raw_decode(text, at)[1]
+
+
+def join_members(members: Mapping[str, str]) -> str:
+    """
+    Return the JSON object with these values, which are JSON themselves, on one line.
+
+    Line feeds and carriage returns stand only between the values of valid JSON; they become spaces.
+    """
+    text = ", ".join(f"{json.dumps(key)}: {value}" for key, value in members.items())
+    return "{" + text.replace("\r", " ").replace("\n", " ") + "}"
+
+
+def expect(text: str, at: int, character: str, *, skip: bool = True) -> int:
+    """Return where *text* goes on after the *character* that must stand at the position *at*."""
+    at = skip_space(text, at)
+    if text[at : at + 1] != character:
+        raise json.JSONDecodeError(f"Expecting {character!r}", text, at)
+    return skip_space(text, at + 1) if skip else at + 1
+
+
+def skip_space(text: str, at: int) -> int:
+    """Return where the next character stands that is no white space."""
+    found: Any = WHITESPACE.match(text, at)
+    return int(found.end())
+
+
+def split_items(text: str) -> Iterator[str]:
+    """
+    Yield the text of each item of the JSON array *text*.
+
+    Raises:
+        ValueError: If it is not an array.
+
+    Examples:
+        >>> list(split_items('[1.0, {"a": 2}]'))
+        ['1.0', '{"a": 2}']
+    """
+    at = expect(text, 0, "[")
+    if text[at : at + 1] == "]":
+        return
+    while True:
+        end = end_of_value(text, at)
+        yield text[at:end]
+        at = skip_space(text, end)
+        if text[at : at + 1] == "]":
+            return
+        at = expect(text, at, ",")

@@ -1,0 +1,194 @@
+"""
+Repeats requests: which refusals are temporary, how long to wait, and when to give up. No other module does that.
+
+Shards without any active copy: noticed at once, and named. No document is read or written here.
+
+A server waits a minute for such a shard before it refuses a write or a refresh, which is longer than clients wait for
+an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, sentences
+from es_simhash.transport.names import Index, index_key
+from es_simhash.transport.protocol import Call, Flow, Wait, status_of
+
+_T = TypeVar("_T")
+
+
+ATTEMPTS = 9
+"""How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
+
+
+SHARD_ATTEMPTS = 5
+"""How often a request is sent that fails because a shard has no active copy: within about 4 seconds."""
+
+
+FIRST_WAIT_SECONDS = 0.25
+
+
+LONGEST_WAIT_SECONDS = 30.0
+
+
+MOST_DOUBLINGS = 20
+
+
+# Too many requests, and what proxies and clusters answer while a node restarts.
+_PASSING = frozenset({429, 502, 503, 504})
+
+
+def is_passing(refusal: BaseException | int | None) -> bool:
+    """
+    Return whether a refusal (an exception or a status) is temporary: the server is busy or starting.
+    """
+    status = status_of(refusal) if isinstance(refusal, BaseException) else refusal
+    return status in _PASSING
+
+
+@dataclass(slots=True)
+class Patience:
+    """
+    How many failures in a row are waited for, and how long.
+
+    Attributes:
+        attempts:
+            How often something is tried before it is given up.
+        first_wait_seconds:
+            The first wait; each wait after it is twice as long, up to 30 seconds.
+        failures:
+            How many attempts have failed since the last success.
+    """
+
+    attempts: int = ATTEMPTS
+    first_wait_seconds: float = FIRST_WAIT_SECONDS
+    failures: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the attempt that fails now is the last one."""
+        return self.failures >= self.attempts - 1
+
+    def wait(self) -> Wait:
+        """Count a failure, and return the wait before the next attempt."""
+        doublings = min(self.failures, MOST_DOUBLINGS)
+        seconds = min(self.first_wait_seconds * 2**doublings, LONGEST_WAIT_SECONDS)
+        self.failures += 1
+        return Wait(seconds)
+
+    def renew(self) -> None:
+        """Forget the failures: something succeeded."""
+        self.failures = 0
+
+
+def retry(
+    work: Callable[[], Flow[_T]], *, is_done: Callable[[_T], bool] = lambda _: True, patience: Patience | None = None
+) -> Flow[_T]:
+    """
+    Return what *work* returns; repeat it while the server is busy.
+
+    Args:
+        work:
+            Makes a new flow for each attempt.
+        is_done:
+            Whether a result is good enough; the last result is returned in any case.
+        patience:
+            How often to try; by default nine times, five where a shard has no active copy.
+
+    Raises:
+        Exception: The client's own exception, if it says more than that the server is busy, or of the last attempt.
+    """
+    patience = patience or Patience()
+    while True:
+        try:
+            result = yield from work()
+        except Exception as error:
+            is_lasting = is_shard_missing(error) and patience.failures >= SHARD_ATTEMPTS - 1
+            if patience.is_spent or is_lasting or not is_passing(error):
+                raise
+        else:
+            if is_done(result):
+                patience.renew()
+                return result
+            if patience.is_spent:
+                return result
+        yield patience.wait()
+
+
+def attempt(call: Call) -> Flow[Any]:
+    """
+    Return the answer to *call*, sent once, or the exception that it failed with.
+    """
+    try:
+        return (yield call)
+    except Exception as error:  # noqa: BLE001 -- judged by the caller
+        return error
+
+
+def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:
+    """
+    Return the answer to *call*, sent again while the server is busy.
+    """
+
+    def send() -> Flow[Any]:
+        return (yield call)
+
+    return retry(send, patience=patience)
+
+
+LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": {}}}
+"""A search that only shows which shards answer."""
+
+
+def check_shards(index: Index) -> Flow[None]:
+    """
+    Raise an error if a shard of *index* has no active copy; a shard that is about to start gets a few seconds.
+
+    Cost: one search without hits. A user who may not search is not checked.
+
+    Raises:
+        IncompleteSearchError: If a shard has no active copy. It names the shard if the user may see the cluster's
+            health.
+    """
+    missing = yield from retry(
+        lambda: _find_missing(index), is_done=lambda gaps: not gaps, patience=Patience(SHARD_ATTEMPTS)
+    )
+    if missing:
+        reason = (yield from _name_missing(index)) or f"index {index_key(index)}: {'; '.join(sentences(missing))}"
+        raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))
+
+
+def _find_missing(index: Index) -> Flow[list[Gap]]:
+    """Return what a search says of shards without any active copy; nothing if the server refuses the search."""
+    try:
+        answer = yield Call("search", {"index": index, "body": LOOK_FOR_SHARDS})
+    except Exception as error:
+        if status_of(error) is None:
+            raise
+        return [Gap("shards_missing")] if is_shard_missing(error) else []
+    return [gap for gap in find_gaps(answer) if gap.is_missing_shard]
+
+
+def _name_missing(index: Index) -> Flow[str]:
+    """Return which shards of *index* have no active copy; empty where the user may not ask for the health."""
+    try:
+        answer = yield Call("cluster_health", {"index": index, "level": "shards"})
+    except Exception:  # noqa: BLE001 -- the missing shard matters more
+        return ""
+    missing = [
+        f"shard {number} of index {name}"
+        for name, each in sorted((answer.get("indices") or {}).items())
+        for number in _inactive(each.get("shards") or {})
+    ]
+    if not missing:
+        return ""
+    more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    return f"{missing[0]}{more} has no active copy"
+
+
+def _inactive(shards: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [number for number, shard in sorted(shards.items()) if not shard.get("active_shards")]

@@ -1,0 +1,290 @@
+"""
+Gives fingerprints to documents that are already in an index, and new ones to documents whose text has changed.
+
+Reads every document, and writes only what is missing or wrong, each document only in the version that was read. Later
+passes look at what changed meanwhile, until nothing is left. What a document needs is decided in ``judge``, which
+indices are concerned in ``targets``, and what was done is remembered in ``checkpoint``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.arguments import check_count, check_fields, check_number, check_output
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Index, check_index
+from es_simhash.transport.pages_flow import HandleAhead, read_slices
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting
+from es_simhash.transport.refresh_flow import now, refresh
+from es_simhash.transport.retry_flow import Patience, check_shards
+from es_simhash.transport.view import Hits
+from es_simhash.upkeep.judge_flow import Judge, Judgement
+from es_simhash.upkeep.ledger_flow import Ledger
+from es_simhash.upkeep.progress import BackfillProgress
+from es_simhash.upkeep.targets_flow import (
+    find_targets,
+    has_passages,
+    record_passages,
+    record_strings,
+    record_text_fields,
+    scheme_of,
+)
+from es_simhash.writes.bulk_flow import Bulk
+from es_simhash.writes.conditional_write_flow import rewrite
+from es_simhash.writes.operations import Operation
+
+if TYPE_CHECKING:
+    from es_simhash.upkeep.progress import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillOptions:
+    """
+    How to backfill: the keyword arguments of the client's method, and sizes.
+
+    Attributes:
+        bulk:
+            Documents written at once.
+        passes:
+            Most passes after the first one, over what others changed meanwhile.
+
+    Raises:
+        TypeError: If one has the wrong type.
+        InvalidInputError: If one has a value that cannot be used.
+    """
+
+    text_field: str | Sequence[str] | None = None
+    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    workers: int = 1
+    slices: int = 2
+    page: int = 1_000
+    bulk: int = 500
+    passes: int = 8
+    documents_per_second: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        for name in ("workers", "slices", "page", "bulk", "passes"):
+            check_count(name, getattr(self, name), 1)
+        check_fields("text_field", self.text_field, may_lack=True)
+        if self.documents_per_second is not None:
+            check_number("documents_per_second", self.documents_per_second, above=0, advice="a number above 0")
+        if self.checkpoint is not None:
+            check_output("checkpoint", self.checkpoint)
+
+
+@reads_primaries
+def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
+    """
+    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
+
+    Raises:
+        MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
+        InvalidInputError: If the text field cannot be meant: it differs from the recorded one, or no document has it.
+        IncompleteSearchError: If some documents could not be looked at.
+    """
+    from es_simhash.upkeep.progress import Checkpoint  # noqa: PLC0415 -- loads numpy
+
+    yield from check_shards(check_index(index))
+    targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
+    scheme = scheme_of(targets)
+    fields = {name: list(each.text_fields) for name, each in targets.items()}
+    same = len({tuple(each) for each in fields.values()}) == 1
+    purpose: dict[str, Any] = {
+        "prefix": context.prefix,
+        # A checkpoint of an earlier version passes over documents that hold numbers.
+        "value": "string",
+        "scheme": scheme.to_dict(),
+        "text_fields": next(iter(fields.values())) if same else fields,
+    }
+    if has_passages(targets):
+        purpose["passages"] = True
+    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
+    checkpoint = yield Compute(Checkpoint, (None if options.dry_run else options.checkpoint, purpose))
+    try:
+        judge = Judge(context.prefix, targets, pool)
+        backfill = _Backfill(context, index, options, judge, checkpoint)
+        with noting(lambda: f"{backfill.written:,} documents were changed"):
+            yield from backfill.run()
+    finally:
+        try:
+            yield Compute(pool.close)
+        finally:
+            yield Compute(checkpoint.close)
+
+
+class _Backfill:
+    """
+    The passes of one backfill.
+    """
+
+    def __init__(
+        self, context: Context, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint
+    ) -> None:
+        self._context = context
+        self._index = index
+        self._options = options
+        self._judge = judge
+        self._ledger = Ledger(judge, checkpoint)
+        self._began = self._elapsed = 0.0
+
+    @property
+    def written(self) -> int:
+        """How many documents are known to be changed."""
+        return 0 if self._options.dry_run else self._ledger.changed
+
+    def run(self) -> Flow[None]:
+        options, ledger = self._options, self._ledger
+        query = {"bool": {"filter": check_filter(options.filter)}}
+        yield from refresh(self._index)
+        # Shards that do not answer now are found missing when they are read.
+        ledger.total, _ = yield from count_documents(self._index, query, patience=Patience())
+        self._began = yield Compute(time.monotonic)
+        body = {"query": query, "seq_no_primary_term": True}
+        # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
+        marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
+        first = {**body, "query": marked, "_source": self._judge.source}
+        yield from self._pass(first, options.page, self._take_first)
+        self._refuse_unseen()
+        for _ in range(0 if options.dry_run else options.passes):
+            before = ledger.work
+            ledger.begin_pass()
+            yield from refresh(self._index)
+            # Ids and versions are enough: a document that is as this run left it needs no second look.
+            yield from self._pass({**body, "_source": False}, 5 * options.page, self._take_later)
+            if ledger.work == before:
+                break
+        ledger.end()
+        if not options.dry_run:
+            yield from refresh(self._index)
+            yield from self._record_strings()
+            yield from self._record_passages()
+        yield Emit(self._report(is_done=True))
+
+    def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
+        options = self._options
+        gaps = yield from read_slices(
+            self._index,
+            body,
+            take,
+            page=page,
+            slices=options.slices,
+            documents_per_second=options.documents_per_second,
+        )
+        check_whole(gaps)
+
+    def _take_first(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:
+        """Compare and write a page of the first pass; the calls *ahead* read the next pages meanwhile."""
+        self._refuse_new_indices(hits)
+        at = yield Compute(now)
+        wrong: list[Judgement] = yield Compute(self._ledger.compare, (hits, at))
+        if self._options.dry_run:
+            self._ledger.changed += len(wrong)
+            wrong = []
+        parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
+        bulks = [Bulk(_operations(part)) for part in parts]
+        calls = [*(bulk.call() for bulk in bulks), *ahead]
+        answers = (yield Together(calls, concurrency=max(2, 2 * self._options.slices))) if calls else []
+        changed: list[Key] = []
+        for part, bulk, answer in zip(parts, bulks, answers, strict=False):
+            outcomes = yield from bulk.finish(answer)
+            changed += yield Compute(self._ledger.settle, (part, outcomes))
+        yield from self._compare_again(changed)
+        yield from self._record_shown()
+        self._ledger.seen += len(hits)
+        self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
+        yield from self._pace()
+        yield Emit(self._report())
+        yield Tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
+        return list(answers[len(parts) :])
+
+    def _take_later(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:
+        """Compare what a later pass finds changed."""
+        self._refuse_new_indices(hits)
+        fresh = yield Compute(self._ledger.find_fresh, (hits,))
+        if fresh:
+            yield from self._compare_again([document_key(hit) for hit in fresh])
+            yield Emit(self._report())
+        return (yield Together(ahead, concurrency=self._options.slices)) if ahead else []
+
+    def _compare_again(self, places: Sequence[Key]) -> Flow[None]:
+        """Read the documents that other programs changed, and give them the fingerprints of their present texts."""
+        at = yield Compute(now)
+
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            [latest[place]] = self._judge.judge([found], at=at)
+            operation = latest[place].operation
+            return None if operation is None else (operation.kind, operation.body)
+
+        for begin in range(0, len(places), self._options.bulk):
+            part = places[begin : begin + self._options.bulk]
+            latest: dict[Key, Judgement] = {}
+            outcomes = yield from rewrite(part, change, source=self._judge.source)
+            yield Compute(self._ledger.settle_latest, (part, outcomes, latest))
+
+    def _refuse_new_indices(self, hits: Hits) -> None:
+        """Stop if the alias or pattern now includes an index that it did not include at the beginning."""
+        if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
+            reason = f"index {min(unknown)!r} was added while documents were read"
+            raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
+
+    def _record_shown(self) -> Flow[None]:
+        """Record the text fields that at least one document has."""
+        for name in self._judge.take_shown():
+            if not self._options.dry_run:
+                target = self._judge.targets[name]
+                self._judge.targets[name] = yield from record_text_fields(self._context, name, target)
+
+    def _record_strings(self) -> Flow[None]:
+        """Record the indices in which every document now stores the signed copy as a string."""
+        for name, target in self._judge.targets.items():
+            if target.holds_numbers and name not in self._ledger.failed_indices and (yield from self._saw_all(name)):
+                self._judge.targets[name] = yield from record_strings(self._context, name, target)
+
+    def _record_passages(self) -> Flow[None]:
+        """Record the indices in which every document with a text now has the terms of its passages."""
+        for name, target in self._judge.targets.items():
+            is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
+            if is_done and (yield from self._saw_all(name)):
+                self._judge.targets[name] = yield from record_passages(self._context, name, target)
+
+    def _saw_all(self, name: str) -> Flow[bool]:
+        """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
+        documents, gaps = yield from count_documents(name, patience=Patience())
+        return not gaps and documents <= self._ledger.seen_by_index[name]
+
+    def _refuse_unseen(self) -> None:
+        """Refuse a text field that no document has, unless the index has no documents."""
+        fields = self._judge.never_seen()
+        if fields and self._ledger.seen:
+            raise InvalidInputError(
+                f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
+            )
+
+    def _pace(self) -> Flow[None]:
+        """Wait if the work is faster than the caller allows."""
+        self._elapsed = (yield Compute(time.monotonic)) - self._began
+        if (rate := self._options.documents_per_second) is not None:
+            ahead = self._ledger.seen / rate - self._elapsed
+            if ahead > 0:
+                yield Wait(ahead)
+
+    def _report(self, *, is_done: bool = False) -> BackfillProgress:
+        return self._ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)
+
+
+def _operations(judged: Sequence[Judgement]) -> list[Operation]:
+    return [each.operation for each in judged if each.operation is not None]

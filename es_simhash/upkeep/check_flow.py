@@ -1,0 +1,184 @@
+"""
+Finds faults that prevent lookups and ingest in an index: one request for the mappings, and up to three counts an index.
+
+``index.faults`` defines the faults and finds them in a mapping. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from es_simhash.errors import SimHashError
+from es_simhash.groups.rule import Grouping
+from es_simhash.groups.settings_flow import Regrouping
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.marker import is_marked, markers_in_use
+from es_simhash.mapping.meta import IndexSettings, read_settings
+from es_simhash.mapping.resolve_flow import narrowed
+from es_simhash.passages.query import without_passages_query
+from es_simhash.transport.answers import Gap, sentences
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.names import Index, local_names
+from es_simhash.transport.protocol import Flow, error_text, status_of
+from es_simhash.upkeep.setup_flow import read_mappings
+from es_simhash.writes.targets_flow import read_source_modes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """
+    What a check found in one index.
+
+    Attributes:
+        index:
+            Name of the index.
+        ready:
+            Whether lookups and ingest work there.
+        scheme:
+            Identifier of the scheme recorded; ``None`` where none is.
+        text_fields:
+            Fields that the text comes from, as recorded.
+        max_distance:
+            The default recorded, in bits.
+        documents:
+            Number of documents.
+        fingerprinted:
+            Number of documents that carry a fingerprint.
+        problems:
+            One sentence for each fault: what is wrong, and what to do.
+        faults:
+            The same faults as data.
+        grouping:
+            How its documents are grouped, as the mapping records it; ``None`` where they never were.
+        with_passages:
+            Number of documents that carry the terms of their passages; ``None`` where the index has none.
+    """
+
+    index: str
+    ready: bool
+    scheme: str | None
+    text_fields: tuple[str, ...]
+    max_distance: int | None
+    documents: int
+    fingerprinted: int
+    problems: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+    grouping: Mapping[str, Any] | None = None
+    with_passages: int | None = None
+
+
+def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
+    """
+    Return, for each of the indices, whether lookups work there, and if not, why not. Reads only.
+    """
+    mappings = yield from read_source_modes(index, (yield from read_mappings(index)))
+    hidden = [] if local_names(index) == list(mappings) else (yield from narrowed(index))
+    checks = []
+    for name, mapping in mappings.items():
+        checks.append((yield from _check(context, index if name in hidden else name, name, mapping)))
+    return checks
+
+
+def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
+    """Check the index *name*, with the numbers of its documents that *index* shows."""
+    settings, faults = judge_mapping(context, mapping)
+    ready = not faults
+    faults += find_source_faults(mapping)
+    faults += find_group_faults(mapping, prefix=context.prefix) if ready else []
+    documents = fingerprinted = 0
+    try:
+        documents, gaps = yield from _count(index, name, {"match_all": {}})
+        fingerprinted, more = yield from _count(index, name, {"exists": {"field": Fields(context.prefix).fingerprint}})
+        if whole := sentences([*gaps, *more]):
+            ready = False
+            faults.append(Fault("not_searchable", found="; ".join(whole)))
+    except Exception as error:
+        if status_of(error) not in (400, 503):
+            raise
+        ready = False
+        faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
+    if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
+        used = len(markers_in_use(mapping, prefix=context.prefix))
+        faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
+    if ready and fingerprinted < documents:
+        faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
+        faults += yield from _pipeline_errors(index, name, mapping, context.prefix)
+    with_passages = None
+    if ready and settings is not None and settings.passages is not None:
+        with_passages, more_faults = yield from _judge_passages(index, name, settings, context.prefix)
+        faults += more_faults
+    grouping, grouping_faults = _judge_grouping(settings)
+    faults += grouping_faults
+    return IndexCheck(
+        index=name,
+        ready=ready,
+        scheme=None if settings is None else str(settings.scheme),
+        text_fields=() if settings is None else settings.text_fields,
+        max_distance=None if settings is None else settings.max_distance,
+        documents=documents,
+        fingerprinted=fingerprinted,
+        problems=tuple(f"{fault}: {fault.advice}" for fault in faults),
+        faults=tuple(faults),
+        grouping=None if grouping is None else grouping.to_dict(),
+        with_passages=with_passages,
+    )
+
+
+def _count(index: Index, name: str, query: Mapping[str, Any]) -> Flow[tuple[int, list[Gap]]]:
+    """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
+    if index == name:
+        return count_documents(name, query)
+    return count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+
+
+def _judge_passages(index: Index, name: str, settings: IndexSettings, prefix: str) -> Flow[tuple[int, list[Fault]]]:
+    """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
+    fields = Fields(prefix)
+    number, _ = yield from _count(index, name, {"exists": {"field": fields.passages}})
+    missing, _ = yield from _count(index, name, without_passages_query(prefix))
+    if missing:
+        return number, [Fault("without_passages", fields.passages, str(missing), str(number + missing))]
+    return number, [Fault("passages_partial", fields.passages)] if settings.passages == "partial" else []
+
+
+def _pipeline_errors(index: Index, name: str, mapping: Mapping[str, Any], prefix: str) -> Flow[list[Fault]]:
+    """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
+    field = Fields(prefix).error
+    if field.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
+        return []
+    number, _ = yield from _count(index, name, {"exists": {"field": field}})
+    return [Fault("pipeline_errors", field, str(number))] if number else []
+
+
+def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, list[Fault]]:
+    """Return the grouping that *settings* record, and what a user should know about it."""
+    if settings is None:
+        return None, []
+    try:
+        grouping, change = Grouping.read(settings), Regrouping.read(settings)
+    except SimHashError as error:
+        return None, [Fault("bad_record", found=str(error))]
+    faults = [Fault("regrouping", found=str(change))] if change is not None else []
+    if grouping is not None and grouping.similarity is None:
+        faults.append(Fault("not_verified"))
+    return grouping, faults
+
+
+def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:
+    """
+    Return what *mapping* records of our fields, and what is wrong with it.
+    """
+    faults = find_faults(mapping, prefix=context.prefix)
+    try:
+        settings = read_settings(mapping, prefix=context.prefix)
+    except SimHashError as error:
+        return None, [*faults, Fault("bad_record", found=str(error))]
+    if settings is None and not faults:
+        faults.append(Fault("no_scheme"))
+    if settings is not None and not context.accepts(settings.scheme):
+        faults.append(Fault("other_scheme", found=str(settings.scheme), wanted=str(context.wanted)))
+    return settings, faults

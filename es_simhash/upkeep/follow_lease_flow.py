@@ -1,0 +1,246 @@
+"""
+The lease of a follower: one document that says who may write, and how far was read. No document of a user is read.
+
+Clocks of other machines are not trusted. A watcher takes the lease when its document has not changed for the time that
+the document names, on the watcher's own clock. Every change is conditional, so of two watchers one gets it. A holder
+that was stopped for longer notices at its next change that the lease is lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from es_simhash.errors import LeaseError
+from es_simhash.transport.names import Index, index_key
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Together, error_text, status_of
+from es_simhash.transport.refresh_flow import now
+from es_simhash.transport.retry_flow import ask
+from es_simhash.upkeep.follow_options import LASTING, RefusedForNowError, is_refused_for_now
+from es_simhash.upkeep.follow_report import FollowReport
+from es_simhash.writes.bulk_flow import Bulk, send_bulk
+from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE
+from es_simhash.writes.operations import Failure, Operation, Refusal, new_id
+
+_T = TypeVar("_T")
+
+_KEYWORD = {"type": "keyword", "ignore_above": 1024}
+_MAPPING = {
+    "dynamic": "strict",
+    "properties": {
+        "index": _KEYWORD,
+        "prefix": _KEYWORD,
+        "owner": _KEYWORD,
+        "host": _KEYWORD,
+        "lease_seconds": {"type": "float"},
+        "renewed": {"type": "date"},
+        "position": {"type": "object", "enabled": False},
+    },
+}
+_SETTINGS = {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
+_EXISTS = "resource_already_exists_exception"
+# A holder renews when so much of the time is over, so that a slow answer does not lose the lease.
+_RENEWED_AFTER = 1 / 3
+
+
+class LeaseLostError(Exception):
+    """Another follower has the lease; caught where the index is followed."""
+
+
+class Lease:
+    """
+    The right to write fingerprints and groups of an index.
+
+    Args:
+        state_index:
+            The index that holds the document.
+        index:
+            What is followed.
+        prefix:
+            Name of the object that holds our fields.
+        seconds:
+            How long the lease lasts without a sign of its holder.
+
+    Attributes:
+        is_held:
+            Whether it is ours, as far as is known.
+        position:
+            What a later holder has to know, as plain JSON values.
+        seconds:
+            How long it lasts; renewals write it.
+        holder:
+            Who has it, for people; empty before the first look.
+    """
+
+    def __init__(self, state_index: str, index: Index, prefix: str, seconds: float) -> None:
+        name = index_key(index)
+        self._state_index = state_index
+        self._fields = {"index": name, "prefix": prefix}
+        self._id = hashlib.sha256(f"{prefix}\0{name}".encode()).hexdigest()[:40]
+        self._owner = new_id()
+        self._version: tuple[int, int] | None = None
+        self._renewed_at = 0.0
+        self._seen: tuple[int, int] | None = None
+        self._seen_at = 0.0
+        self.is_held = False
+        self.position: Mapping[str, Any] = {}
+        self.seconds = seconds
+        self.holder = ""
+
+    def take(self) -> Flow[bool]:
+        """
+        Look once whether the lease is free, and take it if it is; then :attr:`position` is that of the last holder.
+
+        Raises:
+            LeaseError: If the document cannot be read or written.
+            RefusedForNowError: If that is so only now.
+        """
+        before = yield Compute(time.monotonic)
+        found = yield from self._read()
+        after = yield Compute(time.monotonic)
+        if found is None:
+            self.position, self._version = {}, None
+        else:
+            held, version = self._source(found), (found["_seq_no"], found["_primary_term"])
+            self.holder = str(held.get("host"))
+            if held.get("owner") not in (None, self._owner):
+                if version != self._seen:
+                    self._seen, self._seen_at = version, after
+                    return False
+                if before - self._seen_at < self._seconds_of(held):
+                    return False
+            position = held.get("position")
+            self.position, self._version = position if isinstance(position, Mapping) else {}, version
+        try:
+            yield from self.renew()
+        except LeaseLostError:
+            return False
+        self.is_held = True
+        return True
+
+    def renew(self, *, seconds: float | None = None) -> Flow[None]:
+        """
+        Say that the holder lives, and how far it is; the lease lasts *seconds* from now, by default as always.
+
+        Raises:
+            LeaseLostError: If another follower has it.
+            LeaseError: If the document cannot be read or written.
+        """
+        begun = yield Compute(time.monotonic)
+        renewed = yield Compute(now)
+        yield from self._write(self._owner, self.seconds if seconds is None else seconds, renewed)
+        # After a long lease, as if it had been renewed when it has an ordinary one left.
+        self._renewed_at = begun if seconds is None else begun + seconds - self.seconds
+
+    def renew_if_due(self) -> Flow[None]:
+        """Do as :meth:`renew` if a third of the time is over, or else nothing."""
+        if self.is_held and (yield Compute(time.monotonic)) - self._renewed_at >= self.seconds * _RENEWED_AFTER:
+            yield from self.renew()
+
+    def release(self) -> Flow[None]:
+        """Give the lease back, if it is held: with one request, because a lease that is not given back ends too."""
+        if self.is_held:
+            renewed = yield Compute(now)
+            self.is_held = False
+            yield Bulk([self._operation(None, self.seconds, renewed)]).call()
+
+    def keeping(self, flow: Flow[_T], report: Callable[[], FollowReport]) -> Flow[_T]:
+        """Carry *flow* out; renew the lease between its requests, and emit a report, after which a caller may stop."""
+        answer: Any = None
+        failure: BaseException | None = None
+        while True:
+            try:
+                request = flow.send(answer) if failure is None else flow.throw(failure)
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            answer = failure = None
+            try:
+                if isinstance(request, (Call, Together)):
+                    yield from self.renew_if_due()
+                    yield Emit(report())
+                answer = yield request
+            except BaseException as error:  # noqa: BLE001 -- the flow decides
+                failure = error
+
+    def _read(self) -> Flow[Mapping[str, Any] | None]:
+        """Return the document, or ``None`` where there is none; make the index where it is missing."""
+        answer = yield from ask(Call("mget", {"body": {"docs": [{"_index": self._state_index, "_id": self._id}]}}))
+        [found] = answer["docs"]
+        if "error" in found:
+            refusal = Refusal.read(UNREADABLE, found["error"])
+            if refusal.type in LASTING:
+                raise LeaseError(f"the lease in index {self._state_index!r} cannot be read: {refusal}", kind="refused")
+            if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
+                failure = Failure("unreadable", self._state_index, self._id, str(refusal), refusal.status)
+                raise RefusedForNowError(failure)
+            yield from self._create_index()
+        return found if found.get("found") else None
+
+    def _create_index(self) -> Flow[None]:
+        body = {"mappings": _MAPPING, "settings": _SETTINGS}
+        try:
+            yield Call("create_index", {"index": self._state_index, "body": body})
+        except Exception as error:
+            if status_of(error) != 400 or _EXISTS not in error_text(error):
+                raise
+
+    def _source(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the document says."""
+        if "_source" not in found:
+            raise LeaseError(
+                f"the lease in index {self._state_index!r} cannot be read, because the index stores no _source: name "
+                "another state index",
+                kind="refused",
+            )
+        source: Mapping[str, Any] = found["_source"]
+        return source
+
+    def _seconds_of(self, held: Mapping[str, Any]) -> float:
+        """Return how long the lease of another follower lasts; as long as ours, if its document does not say it."""
+        seconds = held.get("lease_seconds")
+        return seconds if isinstance(seconds, (int, float)) and math.isfinite(seconds) else self.seconds
+
+    def _operation(self, owner: str | None, seconds: float, renewed: str) -> Operation:
+        header: dict[str, Any] = {"_index": self._state_index, "_id": self._id}
+        if self._version is not None:
+            header |= {"if_seq_no": self._version[0], "if_primary_term": self._version[1]}
+        body = {
+            **self._fields,
+            "owner": owner,
+            "host": f"{platform.node()} process {os.getpid()}",
+            "lease_seconds": seconds,
+            "renewed": renewed,
+            "position": self.position,
+        }
+        return Operation("create" if self._version is None else "index", header, body)
+
+    def _write(self, owner: str | None, seconds: float, renewed: str) -> Flow[None]:
+        [outcome] = yield from send_bulk([self._operation(owner, seconds, renewed)])
+        if outcome.is_done:
+            self._version = outcome.version
+        elif outcome.status in (CONFLICT, MISSING):
+            yield from self._adopt()
+        elif is_refused_for_now(outcome):
+            raise RefusedForNowError(outcome.to_failure())
+        else:
+            raise LeaseError(
+                f"the lease in index {self._state_index!r} cannot be written: {outcome.error}; use a login that may "
+                "write there, or name another state index",
+                kind="refused",
+            )
+
+    def _adopt(self) -> Flow[None]:
+        """Find out whether the refused write was carried out before, by an attempt whose answer was lost."""
+        was_held, self.is_held = self.is_held, False  # until it is known
+        found = yield from self._read()
+        held = {} if found is None else self._source(found)
+        if found is None or held.get("owner") != self._owner:
+            self.holder = str(held.get("host"))
+            raise LeaseLostError
+        self._version, self.is_held = (found["_seq_no"], found["_primary_term"]), was_held

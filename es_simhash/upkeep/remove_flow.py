@@ -1,0 +1,172 @@
+"""
+Removes our fields from every document, and our entry from ``_meta``; or only what grouping wrote there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.groups.settings_flow import take_out
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing
+from es_simhash.mapping.marker import retired_markers
+from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
+from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.resolve_flow import narrowed
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.names import Index, local_names
+from es_simhash.transport.pages_flow import read_pages
+from es_simhash.transport.protocol import Flow, noting
+from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.view import Hits
+from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
+from es_simhash.writes.bulk_flow import send_bulk
+from es_simhash.writes.operations import Failure, Operation, Outcome
+from es_simhash.writes.targets_flow import refuse_updates
+
+PAGE = 1_000
+# What grouping and tagging wrote.
+TAGS = (*GROUPED, CONTAINED_IN)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """
+    What the removal of our fields did.
+
+    Attributes:
+        documents:
+            Number of documents that no longer carry the fields.
+        failures:
+            The documents that could not be changed.
+        indices:
+            Names of the indices whose ``_meta`` no longer names the prefix, or no longer records a grouping; empty
+            while there are failures. An index of which an alias hides documents with the fields is not among them.
+    """
+
+    documents: int
+    failures: tuple[Failure, ...]
+    indices: tuple[str, ...]
+
+
+@reads_primaries
+def remove_fields(context: Context, index: Index, *, groups_only: bool = False) -> Flow[Removal]:
+    """
+    Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
+
+    A field once mapped stays in the mapping, empty: no product can take it out. Where scripts are not allowed,
+    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, since a server may
+    refuse that.
+
+    Raises:
+        MappingError: If an index keeps only a part of ``_source``: an update would lose the rest.
+        IncompleteSearchError: If not every document could be looked at; ``_meta`` is then left as it is.
+    """
+    mappings = yield from read_mappings(index)
+    yield from refuse_updates(index, mappings)
+    names = list(mappings)
+    prefix = context.prefix
+    clearing = _Clearing(prefix, groups_only=groups_only)
+    fields = [f"{prefix}.{name}" for name in TAGS] if groups_only else [prefix]
+    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
+    yield from refresh(names)
+    # What an alias hides keeps its fields; so their record stays, too.
+    names = yield from _shown_whole(index, names, query)
+    body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
+    left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
+    with noting(lambda: "no document was changed"):
+        for name in names:
+            if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
+                yield from change_mapping(
+                    name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
+                )
+                context.forget()
+    with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
+        check_whole((yield from read_pages(index, body, clearing.clear, page=PAGE)), "run remove again")
+    if not clearing.failures:
+        for name in names:
+            meta = merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix)
+            yield from change_mapping(name, mappings[name], {"_meta": meta}, prefix=prefix)
+        context.forget()
+    yield from refresh(index)
+    return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
+
+
+def _shown_whole(index: Index, names: Sequence[str], query: Mapping[str, Any]) -> Flow[list[str]]:
+    """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
+    found = list(names)
+    for name in [] if local_names(index) == found else (yield from narrowed(index)):
+        everything, gaps = yield from count_documents(name, query)
+        shown, more = yield from count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+        check_whole([*gaps, *more])
+        if shown < everything:
+            found.remove(name)
+    return found
+
+
+def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSettings | None:  # noqa: FBT001
+    """Return what ``_meta`` is to record of the prefix; ``None`` for nothing."""
+    settings = read_settings(mapping, prefix=prefix) if groups_only else None
+    return None if settings is None else replace(settings, extra=take_out(settings.extra) or None)
+
+
+class _Clearing:
+    """Removes our object from documents, or the group fields in it, by a script if the server allows scripts."""
+
+    def __init__(self, prefix: str, *, groups_only: bool) -> None:
+        self.documents = 0
+        self.failures: list[Failure] = []
+        self._prefix = prefix
+        self._groups_only = groups_only
+        self._scripts = True
+
+    def clear(self, hits: Hits) -> Flow[bool]:
+        outcomes = yield from self._send(hits)
+        refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
+        if refused and self._scripts:
+            # No script language here, or none allowed: a partial document does it as well.
+            self._scripts = False
+            outcomes = [each for each in outcomes if each.status != 400] + (yield from self._send(refused))
+        for outcome in outcomes:
+            if outcome.is_done:
+                self.documents += 1
+            elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
+                self.failures.append(outcome.to_failure())
+        return False
+
+    def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:
+        make = _ungroup if self._groups_only else _clear
+        operations = []
+        for hit in hits:
+            header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
+            if "_routing" in hit:
+                header["routing"] = hit["_routing"]
+            operations.append(Operation("update", header, make(hit, self._prefix, script=self._scripts)))
+        return (yield from send_bulk(operations))
+
+
+def _clear(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
+    """Return the update that removes the object *prefix* from the document of *hit*."""
+    names = [prefix, *(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))]
+    if not script:
+        found = hit.get("_source") or {}
+        return {"doc": {key: None for key in names if key in found}}
+    return _script("for (name in params.names) { ctx._source.remove(name) }", names=names)
+
+
+def _ungroup(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
+    """Return the update that removes the group fields, and the tag of containment, from the document of *hit*."""
+    if not script:
+        return {"doc": clearing(hit.get("_source") or {}, TAGS, prefix=prefix)}
+    source = (
+        "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
+        "if (own instanceof Map) { for (name in params.names) { own.remove(name) } }"
+    )
+    return _script(source, dotted=[f"{prefix}.{name}" for name in TAGS], prefix=prefix, names=list(TAGS))
+
+
+def _script(source: str, **params: Any) -> dict[str, Any]:
+    return {"script": {"lang": "painless", "source": source, "params": params}}

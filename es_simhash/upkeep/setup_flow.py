@@ -1,0 +1,208 @@
+"""
+Creates indices with our fields, and adds the fields to indices that exist.
+
+Mappings are built in ``index.mapping`` and judged in ``index.faults``; the order of the requests is here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.arguments import check_name, check_object
+from es_simhash.errors import MappingError
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.faults import find_source_faults, refuse_other_use
+from es_simhash.mapping.mapping import (
+    build_mapping,
+    check_own_mapping,
+    has_synthetic_source,
+    mapping_of,
+    mapping_update,
+    with_source_mode,
+)
+from es_simhash.mapping.marker import is_marked
+from es_simhash.mapping.meta import META_KEY, IndexSettings, PassageState, build_settings, merge_meta, read_settings
+from es_simhash.mapping.resolve_flow import no_index
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.names import Index, check_index
+from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.writes.targets_flow import put_fields
+
+logger = logging.getLogger("es_simhash")
+
+
+def create_index(
+    context: Context,
+    index: str,
+    settings: IndexSettings,
+    mappings: Mapping[str, Any] | None,
+    index_settings: Mapping[str, Any] | None,
+) -> Flow[IndexSettings]:
+    """
+    Create *index* with the caller's *mappings* and *index_settings*, and add our fields.
+
+    A template may give the index our fields with other settings: the *settings* given here are what it has in the end.
+
+    Raises:
+        InvalidInputError: If the mappings given already have a field with the name of our prefix.
+        MappingError: If lookups could not find anything with these mappings, or with those of a template.
+
+    Logs a warning if the ``_source`` of the mappings given leaves fields out: such an index can be filled and searched,
+    but its documents cannot be updated without a loss.
+    """
+    check_index(check_name("index", index))
+    theirs = check_own_mapping(
+        {} if mappings is None else mappings, prefix=context.prefix, text_fields=settings.text_fields
+    )
+    if index_settings is not None:
+        check_object("settings", index_settings)
+    if has_synthetic_source(theirs, index_settings or {}):
+        settings = replace(settings, value_type="number")
+    for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
+        logger.warning("index %r: %s: backfill, reconcile, dedupe and remove will refuse it", index, fault)
+    ours = mapping_of(settings, prefix=context.prefix)
+    properties = dict(theirs.get("properties") or {})
+    merged = {
+        **theirs,
+        "_meta": merge_meta(theirs.get("_meta"), settings, prefix=context.prefix),
+        "properties": properties | ours["properties"],
+    }
+    refuse_other_use(index, merged, context.prefix)
+    body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
+    yield from put_fields(Call("create_index", {"index": index, "body": body}), prefix=context.prefix)
+    context.forget()
+    try:
+        yield from _outdo_templates(context, index, settings)
+    except BaseException as error:
+        error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
+        raise
+    return settings
+
+
+def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
+    """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
+    mapping = next(iter((yield from read_mappings(index)).values()))
+    refuse_other_use(index, mapping, context.prefix)
+    recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(context.prefix) or {}
+    wanted = settings.to_dict()
+    extra = {key: value for key, value in recorded.items() if key not in wanted}
+    if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=context.prefix):
+        settings = replace(settings, extra=extra or None)
+        body = mapping_update(mapping, settings, prefix=context.prefix)
+        yield from change_mapping(index, mapping, body, prefix=context.prefix)
+
+
+def put_mapping(
+    context: Context,
+    index: Index,
+    scheme: str | Scheme | None,
+    text_field: str | Sequence[str],
+    max_distance: int | None,
+    *,
+    value: bool | None,
+    passages: bool | None = None,
+) -> Flow[list[str]]:
+    """
+    Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed.
+
+    Settings that are not given stay as the index records them. If one index cannot be changed, none is changed.
+
+    Raises:
+        MappingError: If an index maps the prefix to something else, or records another scheme for it.
+    """
+    wanted = context.wanted if scheme is None else scheme
+    # Refuses what cannot be used before a server is asked.
+    build_mapping(
+        scheme=DEFAULT_SCHEME if wanted is None else wanted,
+        text_field=text_field,
+        max_distance=max_distance,
+        prefix=context.prefix,
+    )
+    mappings = yield from read_mappings(index)
+    bodies = {}
+    for name, mapping in mappings.items():
+        refuse_other_use(name, mapping, context.prefix)
+        recorded = read_settings(mapping, prefix=context.prefix)
+        if recorded is not None and wanted is not None and not replace(context, wanted=wanted).accepts(recorded.scheme):
+            raise MappingError(
+                f"index {name!r} records scheme {recorded.scheme} for prefix {context.prefix!r}, not {wanted}: "
+                "backfill the new scheme under a second prefix"
+            )
+        given = build_settings(
+            scheme=recorded.scheme if recorded else wanted or DEFAULT_SCHEME,
+            text_field=text_field or (recorded.text_fields if recorded else ()),
+            max_distance=recorded.max_distance if recorded and max_distance is None else max_distance,
+            value=recorded.value if recorded and value is None else value is not False,
+            passages=bool(recorded and recorded.passages) if passages is None else passages,
+        )
+        if given.passages is not None:
+            state = recorded.passages if recorded else None
+            given = replace(given, passages=state or (yield from _state_of_new_passages(name)))
+        # Documents that are there already may hold numbers, which a backfill makes strings of.
+        is_old = recorded.value and not recorded.allows_scripts if recorded else context.prefix in _properties(mapping)
+        settings = replace(
+            given, extra=recorded.extra if recorded else None, value_type="number" if is_old else "string"
+        )
+        bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
+    for name, body in bodies.items():
+        yield from change_mapping(name, mappings[name], body, prefix=context.prefix)
+    context.forget()
+    return sorted(mappings)
+
+
+def _state_of_new_passages(name: str) -> Flow[PassageState]:
+    """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
+    try:
+        documents, gaps = yield from count_documents(name)
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        return "partial"  # a user who may change mappings need not be one who may search
+    return "partial" if documents or gaps else "complete"
+
+
+def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:
+    """
+    Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the new fields.
+    """
+    try:
+        yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
+    except Exception as error:
+        if "total fields" in error_text(error):
+            new = ", ".join(_new_fields(mapping, body))
+            error.add_note(
+                f"The mapping of index {name!r} is full, and this adds {new}: "
+                "raise the index setting index.mapping.total_fields.limit, and do it again."
+            )
+        raise
+
+
+def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
+    """Return the full names of the fields in *body* that *mapping* has not."""
+    held, new = _properties(mapping), []
+    for name, type_ in _properties(body).items():
+        if name not in held:
+            new.append(f"{above}{name}")
+        new += _new_fields(held.get(name) or {}, type_, f"{above}{name}.")
+    return new
+
+
+def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping.get("properties") or {}
+
+
+def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
+    """
+    Return the mapping of each concrete index behind *index*, sorted by name; costs one request.
+
+    Raises:
+        NoIndexError: If a pattern matches no index.
+    """
+    answer = yield Call("get_mapping", {"index": check_index(index)})
+    if not answer:
+        raise no_index(index)
+    return {name: answer[name].get("mappings") or {} for name in sorted(answer)}

@@ -1,0 +1,3 @@
+"""
+Writing documents: bulk requests, conditional writes, and which indices a write reaches. Nothing is grouped here.
+"""

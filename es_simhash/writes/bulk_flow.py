@@ -1,0 +1,370 @@
+"""
+Recognises a document that was to be created and is there already: our own, an equal one, or another one. Pure.
+
+Bulk requests: every operation gets an outcome, nothing is written twice, and no older text replaces a newer one.
+
+Operations that a busy server refuses are sent again; every other refusal is an outcome. Knows actions and statuses, not
+fingerprints.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
+from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.transport.retry_flow import Patience, ask, attempt, is_passing
+from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
+
+Kinship: TypeAlias = Literal["own", "same", "other"]
+
+
+def compare_created(sent: Any, found: Mapping[str, Any], *, prefix: str, is_unsure: bool) -> Kinship:
+    """
+    Say what a document is that was there when *sent* was to be created under its id.
+
+    The moment of grouping, which we write into each grouped document, tells our own document from one that somebody
+    wrote earlier. A document without that moment cannot be told from an equal one: it counts as our own only if an
+    answer was lost.
+
+    Args:
+        sent:
+            The document that was to be created.
+        found:
+            The ``_source`` that is there.
+        prefix:
+            Name of the object that holds the fields.
+        is_unsure:
+            Whether the server may have carried out an earlier attempt whose answer was lost.
+
+    Returns:
+        ``"own"``: this operation created it; ``"same"``: it was there before, and has the same content apart from group
+        fields; ``"other"``: its content differs, or cannot be compared.
+
+    Examples:
+        >>> compare_created({"n": 1}, {"n": 1}, prefix="simhash", is_unsure=False)
+        'same'
+        >>> compare_created({"n": 1}, {"n": 1}, prefix="simhash", is_unsure=True)
+        'own'
+    """
+    try:
+        plain = json.loads(json.dumps(sent))
+    except (TypeError, ValueError, RecursionError):
+        return "other"  # a client serialises such values in its own way
+    if not isinstance(plain, dict):
+        return "other"
+    mine, theirs = _own(plain, prefix), _own(found, prefix)
+    if "at" not in mine:
+        return "other" if plain != dict(found) else "own" if is_unsure else "same"
+    # A pipeline may have changed the rest of a document that we wrote.
+    if mine == theirs and (is_unsure or plain == dict(found)):
+        return "own"
+    return "same" if _ungrouped(plain, prefix) == _ungrouped(found, prefix) else "other"
+
+
+def _own(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    own = document.get(prefix)
+    return dict(own) if isinstance(own, Mapping) else {}
+
+
+def _ungrouped(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    own = {key: value for key, value in _own(document, prefix).items() if key not in GROUPED}
+    return {**document, prefix: own}
+
+
+logger = logging.getLogger("es_simhash")
+
+
+_MISSING, _CONFLICT, _TOO_LARGE = 404, 409, 413
+
+
+# Refusals that may come after the server has done the work.
+_UNSURE = frozenset({502, 503, 504})
+
+
+# An index of time series makes the ids of its documents itself.
+_NO_OWN_ID = "_id must be unset"
+
+
+# One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
+_INVALID = "action_request_validation_exception"
+
+
+class Bulk:
+    """
+    Operations that go out in one bulk request, and in more requests until each of them has its outcome.
+
+    A document without an id gets one here, and is created: sent again after an answer that was lost, it is not
+    written twice. Operations on one document keep their order: one that does not replace the whole document goes out
+    only after those before it have their outcomes, and what was refused for load is not sent again after a later
+    operation has replaced or deleted the document. A document that could not be created because its id exists is read
+    and compared: it may be there because the server carried out an attempt whose answer was lost.
+
+    Args:
+        operations:
+            What to carry out, in order.
+        prefix:
+            Name of the object that holds the fields, for that comparison.
+        repeats_scripts:
+            Whether an update by a script goes out again after a refusal that may have come after the server ran it.
+            ``False`` for scripts that are not ours: run twice, a script may count twice. One with ``if_seq_no`` goes
+            out again in any case, because the server runs it once.
+
+    Attributes:
+        outcomes:
+            The outcome of each operation; ``None`` where there is none yet.
+    """
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        *,
+        prefix: str = DEFAULT_PREFIX,
+        repeats_scripts: bool = True,
+    ) -> None:
+        self._prefix = prefix
+        self._repeats_scripts = repeats_scripts
+        self.outcomes: list[Outcome | None] = [None] * len(operations)
+        self._operations = list(operations)
+        # What was asked for, where the id is ours, by position.
+        self._asked: dict[int, Operation] = {}
+        for place, operation in enumerate(operations):
+            if operation.kind in ("index", "create") and operation.header.get("_id") is None:
+                self._asked[place] = operation
+                header = {**operation.header, "_id": new_id()}
+                self._operations[place] = Operation("create", header, operation.body)
+        self._waves = _waves(self._operations)
+        # Positions to send again at once, those that the server may have carried out already, and those that are
+        # therefore not sent again.
+        self._changed: set[int] = set()
+        self._unsure: set[int] = set()
+        self._final: set[int] = set()
+
+    def call(self) -> Call:
+        """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
+        return self._call(self._waves[0])
+
+    def finish(self, answer: Any) -> Flow[list[Outcome]]:
+        """Return the outcome of each operation, given the *answer* to the first request."""
+        yield from self._take(self._waves[0], answer)
+        yield from self._repeat(self._waves[0])
+        yield from self._recognise(self._waves[0])
+        for wave in self._waves[1:]:
+            yield from self._send(wave)
+            yield from self._repeat(wave)
+            yield from self._recognise(wave)
+        return [outcome for outcome in self.outcomes if outcome is not None]
+
+    def _recognise(self, wave: Sequence[int]) -> Flow[None]:
+        """Correct the outcomes of documents that exist because an earlier attempt of ours created them."""
+        places = [
+            place
+            for place in wave
+            if (outcome := self.outcomes[place]) is not None
+            and outcome.status == _CONFLICT
+            and outcome.index is not None
+            and self._operations[place].kind == "create"
+            and isinstance(self._operations[place].body, Mapping)  # JSON as text is compared by its sender
+            and place not in self._asked
+        ]
+        if not places:
+            return
+        try:
+            answer = yield from ask(Call("mget", {"body": {"docs": [self._named(place) for place in places]}}))
+        except Exception as error:  # noqa: BLE001 -- a writer without the right to read is told of the conflict
+            logger.debug("documents that exist were not compared: %s", error)
+            return
+        for place, item in zip(places, answer["docs"], strict=True):
+            if item.get("found") and isinstance(item.get("_source"), Mapping):
+                self._compare(place, item)
+
+    def _named(self, place: int) -> dict[str, Any]:
+        outcome, header = self.outcomes[place], self._operations[place].header
+        index = None if outcome is None else outcome.index
+        routing = {} if header.get("routing") is None else {"routing": header["routing"]}
+        return {"_index": index, "_id": header["_id"], **routing}
+
+    def _compare(self, place: int, item: Mapping[str, Any]) -> None:
+        outcome = self.outcomes[place]
+        if outcome is None:
+            return
+        kinship = compare_created(
+            self._operations[place].body, item["_source"], prefix=self._prefix, is_unsure=place in self._unsure
+        )
+        version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
+        if kinship == "own" and not self._is_another(place, item.get("_routing"), version):
+            self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=version)
+        elif kinship != "other":
+            self.outcomes[place] = replace(outcome, is_same=True)
+
+    def _is_another(self, place: int, routing: str | None, version: tuple[int, int] | None) -> bool:
+        """Return whether another operation than that at *place* wrote what has this *routing* and *version*."""
+        if routing != self._routing(place):
+            return True
+        written = {
+            (other.index, other.id, self._routing(number), other.version)
+            for number, other in enumerate(self.outcomes)
+            if other is not None and other.is_done and other.version is not None
+        }
+        own = self.outcomes[place]
+        return own is not None and (own.index, own.id, routing, version) in written
+
+    def _routing(self, place: int) -> str | None:
+        routing = self._operations[place].header.get("routing")
+        return None if routing is None else str(routing)
+
+    def _call(self, places: Iterable[int]) -> Call:
+        return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
+
+    def _send(self, places: Sequence[int]) -> Flow[None]:
+        yield from self._take(places, (yield from attempt(self._call(places))))
+
+    def _take(self, places: Sequence[int], answer: Any) -> Flow[None]:
+        """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
+        if not isinstance(answer, BaseException):
+            for place, item in zip(places, answer["items"], strict=True):
+                self._note(place, _outcome(item))
+            return
+        status = 400 if _is_unserialisable(answer) else status_of(answer)
+        concerns_one = (
+            status == _TOO_LARGE or _is_unserialisable(answer) or (status == 400 and _INVALID in error_text(answer))
+        )
+        if concerns_one and len(places) > 1:
+            half = len(places) // 2
+            yield from self._send(places[:half])
+            yield from self._send(places[half:])
+            return
+        if status is None or not (concerns_one or is_passing(status)):
+            raise answer
+        reason = "a value in it cannot be written as JSON" if _is_unserialisable(answer) else str(answer)
+        refusal = Refusal(status, reason=reason)
+        for place in places:
+            header = self._operations[place].header
+            self._note(place, Outcome(header.get("_id"), header.get("_index"), status, refusal))
+
+    def _note(self, place: int, outcome: Outcome) -> None:
+        """Note an *outcome*, unless it only says that the operation was carried out before, or must be changed."""
+        operation = self._operations[place]
+        if outcome.status == _CONFLICT and place in self._asked:
+            if outcome.id == operation.header["_id"]:
+                outcome = Outcome(outcome.id, outcome.index, 201)
+            elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
+                self._change(place, Operation("index", operation.header, operation.body))
+        elif outcome.error is not None and _NO_OWN_ID in outcome.error.reason and place in self._asked:
+            self._change(place, self._asked[place])
+        elif outcome.status == _MISSING and operation.kind == "delete" and place in self._unsure:
+            outcome = Outcome(outcome.id, outcome.index, 200)
+        if outcome.status in _UNSURE:
+            self._unsure.add(place)
+            if not self._repeats_scripts and _is_counted(operation):
+                self._final.add(place)
+                reason = f"the server may have run the script all the same, so it is not sent again: {outcome.error}"
+                outcome = replace(outcome, error=Refusal(outcome.status, reason=reason))
+        self.outcomes[place] = outcome
+
+    def _change(self, place: int, operation: Operation) -> None:
+        self._operations[place] = operation
+        self._changed.add(place)
+        del self._asked[place]
+
+    def _repeat(self, wave: Sequence[int]) -> Flow[None]:
+        """Send what has no final outcome again, with growing waits."""
+        patience = Patience()
+        while waiting := self._waiting(wave):
+            if not self._changed:
+                if patience.is_spent:
+                    return
+                yield patience.wait()
+            self._changed.clear()
+            yield from self._send(waiting)
+
+    def _waiting(self, wave: Sequence[int]) -> list[int]:
+        """Return what to send again; an operation that a later one has made pointless takes its outcome from that."""
+        waiting: list[int] = []
+        later: dict[str, Outcome] = {}
+        for place in reversed(wave):
+            operation, outcome = self._operations[place], self.outcomes[place]
+            id_ = str(operation.header.get("_id"))
+            if outcome is None:
+                continue
+            if place in self._changed or (is_passing(outcome.status) and place not in self._final):
+                if id_ in later:
+                    self.outcomes[place] = Outcome(later[id_].id, later[id_].index, 200)
+                    self._changed.discard(place)
+                else:
+                    waiting.append(place)
+            elif outcome.is_done or (operation.kind == "delete" and outcome.status == _MISSING):
+                later[id_] = outcome
+        return waiting[::-1]
+
+
+def _is_unserialisable(error: BaseException) -> bool:
+    """
+    Return whether the client could not turn an operation into JSON, and so has sent nothing.
+
+    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a TypeError.
+    """
+    if all(each.__name__ != "SerializationError" for each in type(error).__mro__):
+        return False
+    causes = (error.__cause__, error.__context__, *error.args, *getattr(error, "errors", ()))
+    return any(isinstance(each, TypeError) for each in causes)
+
+
+def _waves(operations: Sequence[Operation]) -> list[list[int]]:
+    """Return positions to send together, in order: a wave goes out when the one before it has all its outcomes."""
+    waves: list[list[int]] = [[]]
+    last: dict[str, tuple[int, Operation]] = {}
+    for place, operation in enumerate(operations):
+        number = 0
+        if (id_ := operation.header.get("_id")) is not None:
+            number, earlier = last.get(str(id_), (0, operation))
+            if not _may_share(earlier, operation):
+                number += 1
+            last[str(id_)] = number, operation
+        if number == len(waves):
+            waves.append([])
+        waves[number].append(place)
+    return waves
+
+
+def _is_counted(operation: Operation) -> bool:
+    """Return whether a server that gets *operation* twice may change the document twice."""
+    is_script = operation.kind == "update" and isinstance(operation.body, Mapping) and "script" in operation.body
+    return is_script and "if_seq_no" not in operation.header
+
+
+def _may_share(earlier: Operation, later: Operation) -> bool:
+    """Return whether both may be in one request: the *later* leaves nothing of what the *earlier* wrote."""
+    if earlier is later:
+        return True
+    places = [(each.header.get("_index"), each.header.get("routing")) for each in (earlier, later)]
+    return later.kind in ("index", "delete") and places[0] == places[1]
+
+
+def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+    """
+    Carry *operations* out and return their outcomes, in order.
+
+    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request that
+    is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any other
+    refusal is an outcome. A request that fails as a whole for another reason raises the client's own exception.
+    """
+    if not operations:
+        return []
+    bulk = Bulk(operations)
+    return (yield from bulk.finish((yield from attempt(bulk.call()))))
+
+
+def _outcome(item: Mapping[str, Any]) -> Outcome:
+    [result] = item.values()
+    status, id_, index = result.get("status", 0), result.get("_id"), result.get("_index")
+    if "error" in result or status >= 400:
+        return Outcome(id_, index, status, Refusal.read(status, result.get("error") or result.get("result", "failed")))
+    if result.get("result") == "noop" and "_seq_no" not in result:  # an update that changes nothing has a _seq_no
+        return Outcome(id_, index, status, Refusal(status, reason="an ingest pipeline dropped it"), is_dropped=True)
+    version = (result["_seq_no"], result["_primary_term"]) if "_seq_no" in result else None
+    return Outcome(id_, index, status, version=version)

@@ -1,0 +1,251 @@
+"""
+One operation of a bulk request, its outcome, and why it failed: plain values. Flows send operations.
+
+No code reads the sentence of a failure; every decision is made by ``kind`` and ``status``.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.transport.raw_json import JsonObject, keep_text
+
+FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
+
+
+_KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed", 503: "unreadable"}
+
+
+# Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
+_METADATA = (
+    "dynamic_templates",
+    "if_primary_term",
+    "if_seq_no",
+    "list_executed_pipelines",
+    "pipeline",
+    "require_alias",
+    "require_data_stream",
+    "retry_on_conflict",
+    "routing",
+    "version",
+    "version_type",
+)
+
+
+HELPER_METADATA = ("_op_type", "_id", "_index", *(f"_{name}" for name in _METADATA), *_METADATA)
+"""
+Names that the clients' bulk helpers may take out of an action that is a dict.
+"""
+
+
+_FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
+
+
+_NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """
+    Why the server did not carry an operation out.
+
+    Attributes:
+        status:
+            HTTP status of the operation.
+        type:
+            The server's name for the fault, such as ``mapper_parsing_exception``; empty where it gave none.
+        reason:
+            The server's own words.
+        cause:
+            The fault behind this one; ``None`` where the server named none.
+    """
+
+    status: int
+    type: str = ""
+    reason: str = ""
+    cause: Refusal | None = None
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        own = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
+        return own if self.cause is None else f"{own}; {self.cause}"
+
+    @classmethod
+    def read(cls, status: int, error: Any) -> Refusal:
+        """Return the refusal in the ``error`` of an item of a bulk or multi-get answer."""
+        if not isinstance(error, Mapping):
+            return cls(status, reason=str(error))
+        cause = error.get("caused_by")
+        behind = cls(status, *_words(cause)) if isinstance(cause, Mapping) else None
+        return cls(status, *_words(error), behind)
+
+
+def _words(error: Mapping[str, Any]) -> tuple[str, str]:
+    return str(error.get("type") or ""), str(error.get("reason") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """
+    A document that could not be read or changed.
+
+    Attributes:
+        kind:
+            ``"refused"``: the server refused the write; ``"changed"``: others kept changing the document;
+            ``"missing"``: there is no such document; ``"unreadable"``: the server could not read it now;
+            ``"unusable"``: what it holds cannot be used, such as a text that is a number.
+        index:
+            Name of the index that holds it.
+        id:
+            Its ``_id``.
+        reason:
+            Why, in one line.
+        status:
+            HTTP status of the server's refusal; ``None`` where the server refused nothing.
+    """
+
+    kind: FailureKind
+    index: str
+    id: str
+    reason: str
+    status: int | None = None
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.index}/{self.id}: {self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the failure as plain JSON values."""
+        return {"kind": self.kind, "index": self.index, "id": self.id, "reason": self.reason, "status": self.status}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """
+    One operation of a bulk request.
+
+    Attributes:
+        kind:
+            ``index``, ``create``, ``update`` or ``delete``.
+        header:
+            Metadata of the action line, such as ``_index`` and ``_id``.
+        body:
+            The document or update; ``None`` for a delete.
+    """
+
+    kind: str
+    header: Mapping[str, Any]
+    body: Any = None
+
+    def lines(self) -> list[Any]:
+        """Return the lines of the request."""
+        first: list[Any] = [{self.kind: dict(self.header)}]
+        if self.kind == "delete":
+            return first
+        return [*first, self.body.to_json() if isinstance(self.body, JsonObject) else self.body]
+
+
+def to_operation(action: Any, index: str | None = None) -> Operation:
+    """
+    Return the operation for *action*, which has the form of the clients' bulk helpers.
+
+    Args:
+        action:
+            A plain document, or a dict with ``_op_type``, ``_index``, ``_id``, ``_source`` and so on.
+        index:
+            The index, where the action names none.
+
+    Raises:
+        InvalidInputError: If it is not such an action.
+    """
+    if not isinstance(action, Mapping):
+        raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
+    rest = dict(action)
+    kind = rest.pop("_op_type", "index")
+    if kind not in ("index", "create", "update", "delete"):
+        raise InvalidInputError(f"_op_type {shorten(kind)} is not known: give index, create, update or delete")
+    plain = "_source" not in rest and kind in ("index", "create")
+    header: dict[str, Any] = {} if index is None else {"_index": index}
+    # In a plain document only the underscored names are metadata: `version` may be the user's own field.
+    names = {"_id": "_id", "_index": "_index"} | {f"_{name}": name for name in _METADATA}
+    for key, name in (names if plain else names | {name: name for name in _METADATA}).items():
+        if key in rest:
+            value = rest.pop(key)
+            if value is not None:
+                header[name] = value
+    for name, value in header.items():
+        _check_metadata(name, value)
+    if kind == "delete":
+        return Operation(kind, header)
+    return Operation(kind, header, rest["_source"] if "_source" in rest else keep_text(action, rest))
+
+
+def _check_metadata(name: str, value: Any) -> None:
+    """Refuse a value with which the server would refuse the whole request."""
+    if name == "dynamic_templates":
+        return
+    if isinstance(value, bool) != (name in _FLAGS) or not isinstance(value, (str, int)):
+        raise InvalidInputError(f"{name} cannot be {shorten(value)}: give a string or a whole number")
+    if isinstance(value, str) and has_lone_surrogate(value):
+        raise InvalidInputError(f"{name} {shorten(value)} has half of a surrogate pair: no server can store it")
+    if name in _NUMBERS and not re.fullmatch(r"-?[0-9]{1,19}", str(value)):
+        raise InvalidInputError(f"{name} {shorten(value)} is no whole number")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """
+    The outcome of one operation.
+
+    Attributes:
+        id:
+            The document's id; given by the server where the operation had none.
+        index:
+            Name of the index that holds it.
+        status:
+            HTTP status of the operation.
+        error:
+            Why it was not carried out; ``None`` if it was.
+        version:
+            Sequence number and primary term of the document now, where it was written.
+        is_dropped:
+            Whether an ingest pipeline of the server dropped the document; ``error`` is set then as well.
+        is_same:
+            Whether it was to be created, and a document with its id and content was there before; ``error`` is set then
+            as well.
+    """
+
+    id: str | None
+    index: str | None
+    status: int
+    error: Refusal | None = None
+    version: tuple[int, int] | None = None
+    is_dropped: bool = False
+    is_same: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the operation was carried out."""
+        return self.error is None
+
+    def to_failure(self) -> Failure:
+        """Return the failure of the document, if the operation was not carried out."""
+        kind = _KINDS.get(self.status, "refused")
+        return Failure(kind, self.index or "", self.id or "", str(self.error), self.status)
+
+
+def new_id() -> str:
+    """
+    Return an id that no other document has, 20 characters long.
+
+    It begins with the time, so that a server finds out quickly that an index has no such document yet.
+    """
+    milliseconds = time.time_ns() // 1_000_000
+    return base64.urlsafe_b64encode(milliseconds.to_bytes(6, "big") + secrets.token_bytes(9)).decode("ascii")

@@ -1,0 +1,196 @@
+"""
+Sends a mapping with our fields, and changes it where an index has derived source. Mappings are made in ``index``.
+
+Such an index of OpenSearch takes no field alias, and the marker is one: lookups confirm its settings by reading its
+mapping. Nor does it take passages without doc values.
+
+Before documents are written through an alias or a data stream: our fields are mapped in every index behind it, and the
+index that its next rollover creates gets them from a template.
+
+A document that reaches an index without our mapping has its fields mapped by the server as text, and from then on
+every lookup through the alias fails. No document is read or written here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
+from es_simhash.mapping.mapping import mapping_update, with_source_mode
+from es_simhash.mapping.marker import for_derived_source, is_derived_refusal
+from es_simhash.mapping.meta import IndexSettings, read_settings, unfilled
+from es_simhash.mapping.resolve_flow import agree
+from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.transport.retry_flow import ask
+
+
+def put_fields(call: Call, *, prefix: str) -> Flow[None]:
+    """
+    Carry out *call*, which creates an index with our fields below *prefix*, or adds them to one.
+
+    Raises:
+        Exception: The client's own, if the server refuses the mapping for another reason than derived source.
+    """
+    try:
+        yield call
+    except Exception as error:
+        if not is_derived_refusal(error_text(error), prefix=prefix):
+            raise
+    else:
+        return
+    body = call.arguments["body"]
+    own = for_derived_source(body.get("mappings", body), prefix=prefix)
+    yield replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
+
+
+logger = logging.getLogger("es_simhash")
+
+
+# Statuses of a server without the API, of a name it does not know, and of a user without the right.
+_NO_ANSWER = (400, 401, 403, 404, 405)
+
+
+_ROLLOVER = re.compile("(.*-)([0-9]+)")
+
+
+def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Resolved]:
+    """
+    Return *resolved* with our fields in every index behind the name *index*, to which documents are to be written.
+
+    Costs nothing for a concrete index that has the fields. An alias or data stream costs up to three requests; what a
+    user may not ask is left out.
+
+    Raises:
+        MappingError: If no index behind it has the fields, or the next rollover would create one without them.
+    """
+    if resolved.assumed is not None:
+        return resolved
+    settings = agree(resolved, context)
+    resolved = yield from _map_lacking(context, resolved, settings)
+    if index not in resolved.mappings:
+        yield from _check_next(context, index, settings)
+    return resolved
+
+
+def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) -> Flow[Resolved]:
+    """Add our fields to the indices without them, with the settings of the other indices."""
+    lacking = resolved.unmapped
+    settings = unfilled(settings)
+    mappings, each = dict(resolved.mappings), dict(resolved.each)
+    for name in lacking:
+        refuse_other_use(name, mappings[name], context.prefix)
+        body = mapping_update(mappings[name], settings, prefix=context.prefix)
+        try:
+            yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
+        except Exception as error:
+            error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
+            raise
+        properties = {**(mappings[name].get("properties") or {}), **body["properties"]}
+        mappings[name] = {**mappings[name], **body, "properties": properties}
+        each[name] = settings
+    if not lacking:
+        return resolved
+    context.forget()
+    return replace(resolved, mappings=mappings, each=dict(sorted(each.items())))
+
+
+def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[dict[str, Mapping[str, Any]]]:
+    """
+    Return *mappings* of the indices behind *index*, which name the mode of ``_source`` that a setting may give them.
+
+    Costs one request. A user who may not read settings gets them as they are.
+    """
+    if not mappings:
+        return {}
+    try:
+        answer = yield from ask(Call("get_settings", {"index": index, "name": "index.mapping.source.mode"}))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        answer = {}
+    settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
+    return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
+
+
+def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[None]:
+    """
+    Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too; costs one request.
+    """
+    refuse_partial_sources((yield from read_source_modes(index, mappings)))
+
+
+def _check_next(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
+    """Refuse an alias or data stream whose next index would lack our fields: only a template can add them there."""
+    streams = ((yield from _ask("get_data_stream", index)) or {}).get("data_streams")
+    if streams:
+        name = streams[0].get("template") or ""
+        template = f"index template {name!r}"
+        simulated = yield from _ask("simulate_template", name)
+    else:
+        created = next_index((yield from _ask("get_alias", index)) or {}, index)
+        if created is None:
+            return
+        template = f"the index template for {created!r}"
+        simulated = yield from _ask("simulate_index", created)
+    if simulated is not None and (reason := _judge_template(context, simulated, template, settings)):
+        raise mapping_error(index, [Fault("template", context.prefix, found=reason, wanted=index)])
+
+
+def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
+    """Return why an index made by *template* would lack our fields; empty if it has them."""
+    if not simulated.get("template"):
+        return f"{template} does not exist"
+    mapping = simulated["template"].get("mappings") or {}
+    if find_faults(mapping, prefix=context.prefix):
+        return f"{template} does not map them"
+    recorded = read_settings(mapping, prefix=context.prefix)
+    if recorded is None or recorded.scheme != settings.scheme:
+        return f"{template} does not record scheme {settings.scheme}"
+    return ""
+
+
+def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
+    """
+    Return the name of the index that a rollover of *alias* creates; ``None`` for an alias that is not rolled over.
+
+    Args:
+        aliases:
+            Answer of a get-alias request.
+        alias:
+            Name of the alias. One with a write index whose name ends in a number is taken to be rolled over.
+    """
+    parts = _ROLLOVER.fullmatch(write_index(aliases, alias) or "")
+    return None if parts is None else f"{parts[1]}{int(parts[2]) + 1:06d}"
+
+
+def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
+    """
+    Return the name of the index that a write to *alias* goes to, by the answer of a get-alias request, if it says so.
+    """
+    named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
+    return next((name for name, held in named.items() if held.get("is_write_index")), None)
+
+
+def last_generation(names: Iterable[str]) -> str:
+    """
+    Return which of the backing indices of a data stream was made last; names differ before it by date and product.
+    """
+    return max(names, key=lambda name: name.rsplit("-", 1)[-1])
+
+
+def _ask(api: str, name: str) -> Flow[dict[str, Any] | None]:
+    """Return the answer about *name*; ``None`` where the server, or the user's rights, give none."""
+    try:
+        answer: dict[str, Any] = yield Call(api, {"name": name})
+    except Exception as error:
+        if status_of(error) not in _NO_ANSWER:
+            raise
+        logger.debug("%s of %s was not answered: %s", api, name, error)
+        return None
+    return answer

@@ -1,0 +1,136 @@
+"""The commands create, find, query, check, remove and demo on real servers: what they do, and what they print."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+from es_simhash import fingerprint, hamming_distance, to_hex
+from tests.docs.test_mappings import FILES, parse_console
+from tests.servers.command_line import NEAR, OTHER, TEXT, failed
+from tests.servers.support import read_all
+
+
+def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
+    """Every way of asking gives the same near-duplicates; a document asked for is not its own."""
+    distance = hamming_distance(fingerprint(TEXT), fingerprint(NEAR))
+    assert 0 < distance <= 12
+    (tmp_path / "text").write_text(TEXT)
+    for arguments, stdin in (
+        ([TEXT], None),
+        (["-"], TEXT),
+        (["--file", tmp_path / "text"], None),
+        (["--fingerprint", to_hex(fingerprint(TEXT))], None),
+    ):
+        found = json.loads(run("find", news, *arguments, "--json", stdin=stdin).stdout)
+        assert found["complete"] is True
+        assert [(each["id"], each["distance"]) for each in found["near_dups"]] == [("a", 0), ("b", distance)]
+    for options in ([], ["--routing", "a"]):  # the value of a document without one is its id
+        [other] = json.loads(run("find", news, "--id", "a", *options, "--json").stdout)["near_dups"]
+        assert other["id"] == "b"
+
+
+def test_find_prints_a_table(run, news, monkeypatch):
+    """One row for each near-duplicate, with the fields asked for; nothing found is said in words."""
+    monkeypatch.setenv("COLUMNS", "300")
+    result = run("find", news, TEXT, "--source", "body,key", "--filter", '{"ids": {"values": ["a", "b"]}}')
+    assert "2 near-duplicates within 12 bits" in result.stdout
+    assert NEAR in result.stdout
+    nothing = run("find", news, "quite another text", "-d", 0)
+    assert (nothing.stdout, nothing.stderr) == ("no near-duplicates within 0 bits\n", "")
+    assert "has no letters and no digits" in run("find", news, "...").stderr
+
+
+def test_find_many_answers_each_line(run, news, tmp_path):
+    """Texts and documents give a line each, in order; one that cannot be asked does not keep the others waiting."""
+    path = tmp_path / "questions.jsonl.gz"
+    lines = [json.dumps(TEXT), json.dumps({"body": OTHER}), "{broken", json.dumps({"body": 7}), "3", '{"title": "x"}']
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    result = run("find", news, "--input", path, "--size", 1)
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["line"] for each in answers] == [1, 2, 3, 4, 5, 6]
+    assert [[found["id"] for found in each.get("near_dups", [])] for each in answers] == [["a"], ["c"], [], [], [], []]
+    assert ["error" in each for each in answers] == [False, False, True, True, True, False]
+    failed(result, "3 lines of 6 failed")
+
+
+def test_find_many_in_more_than_one_batch(run, news, tmp_path):
+    """Hundreds of lines give hundreds of answers, in order."""
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(json.dumps(OTHER if n % 2 else TEXT) + "\n" for n in range(250)))
+    answers = [json.loads(line) for line in run("find", news, "--input", path).stdout.splitlines()]
+    assert [each["near_dups"][0]["id"] for each in answers] == ["a", "c"] * 125
+
+
+def test_create_check_and_remove(run, index, server, tmp_path):
+    """An index made by the command works, and after remove nothing of ours is in it."""
+    (tmp_path / "own.json").write_text(json.dumps({"mappings": {"properties": {"title": {"type": "keyword"}}}}))
+    made = run("create", index, "-t", "body", "-d", 8, "--mappings", tmp_path / "own.json",
+               "--settings", '{"number_of_shards": 1}', "--scheme", "words", "--json")  # fmt: skip
+    assert json.loads(made.stdout)["scheme"]["name"] == "words"
+    failed(run("create", index, "-t", "body"), index, "choose another name")
+    (tmp_path / "x.jsonl").write_text(json.dumps({"_id": "1", "title": "t", "body": TEXT}))
+    assert run("ingest", index, tmp_path / "x.jsonl").exit_code == 0
+    table = run("check", index).stdout
+    assert "words-1" in table
+    failed(run("remove", index), "pass --yes")
+    assert json.loads(run("remove", index, "--yes", "--json").stdout)["documents"] == 1
+    assert read_all(server, index)["1"].get("simhash") is None
+    mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
+    assert "es_simhash" not in mapping.get("_meta", {})
+    after = run("check", index)
+    assert after.exit_code == 1
+    assert f"warning: {index}: " in after.stderr
+
+
+def test_dev_tools_text_is_taken_by_the_server(server, index):
+    """Every request of the generated text works, under names of this test's own."""
+    text = FILES[f"{server.product}/devtools.txt"].replace("my-index", index).replace("/es-simhash", f"/{index}")
+    text = text.replace('"es-simhash"', f'"{index}"')
+    try:
+        for request, body in parse_console(text):
+            method, path = request.split()
+            server.request(method, f"/{path}", body)
+        server.request("PUT", f"/{index}-more")
+        held = server.request("GET", f"/{index}-more/_mapping")[f"{index}-more"]["mappings"]
+        assert held["properties"]["simhash"]["properties"]["block3"]["type"] == "keyword"
+        assert held["_meta"]["es_simhash"]["simhash"]["scheme"]["name"] == "shingles"
+    finally:
+        server.request("DELETE", f"/_index_template/{index}", missing_ok=True)
+        server.request("DELETE", f"/_component_template/{index}", missing_ok=True)
+
+
+def test_a_printed_query_finds_the_candidates(run, news, server):
+    """What query prints can be sent as it is."""
+    body = json.loads(run("query", TEXT, "-d", 12, "--no-scripts").stdout)
+    hits = server.request("POST", f"/{news}/_search", body)["hits"]["hits"]
+    assert {"a", "b"} <= {hit["_id"] for hit in hits}
+
+
+def test_the_demo_leaves_nothing_behind(run, server):
+    """On a server of one's own it finds what the corpus plants, and deletes its index."""
+    result = run("demo", "--url", server.url, "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    status = {copy["id"]: copy["status"] for copy in report["copies"]}
+    assert status["listing-zh-01-fullwidth"] == "found"
+    assert "LOST" not in status.values()
+    missed = {copy["id"] for copy in report["copies"] if copy["status"] == "missed"}
+    assert {"news-en-05-teaser", "mail-en-02-excerpt"} <= set(report["found_by_passages"]) <= missed
+    assert server.request("GET", "/es-simhash-demo-*", missing_ok=True) == {}
+
+
+def test_the_demo_reads_well(run, server):
+    """Groups, differing words, misses with reasons, and commands to copy."""
+    result = run("demo", "--url", server.url)
+    assert result.exit_code == 0, result.output
+    for part in (
+        "news-zh-01-typo",
+        "{+",
+        "-]",
+        "What was missed, and why",
+        "by their parts",
+        "On your own index",
+        "--text-field",
+    ):
+        assert part in result.stdout

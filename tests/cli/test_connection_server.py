@@ -1,0 +1,77 @@
+"""How the commands reach a server: URL, login and product; a login is never shown."""
+
+from __future__ import annotations
+
+import json
+import socket
+import traceback
+
+import pytest
+
+from es_simhash import SimHashClient
+from tests.servers.command_line import TEXT, failed
+from tests.servers.fixtures import make_client
+
+
+def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypatch):
+    """Detection and --product agree, and the wrong product is noticed by the client, not by a traceback."""
+    for product in ("auto", server.product):
+        monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
+        assert run("check", news).exit_code == 0
+    if server.product == "opensearch":
+        failed(run("check", news, "--product", "elasticsearch"), "--product")
+
+
+def test_server_down(run, index):
+    """No traceback, and the address that was tried."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "--url")
+        failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
+
+
+def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
+    """Not by messages, by a traceback, or by the demo."""
+    url = server.url.replace("://", "://elastic:hunter%232@")
+    assert json.loads(run("check", news, "--url", url, "--json").stdout)[0]["ready"]
+    demo = run("demo", "--url", url, "--json")
+    down = run("find", news, TEXT, "--url", "http://elastic:hunter2@127.0.0.1:1", "--product", server.product)
+    failed(down, "cannot reach http://127.0.0.1:1")
+    monkeypatch.setenv("ES_SIMHASH_DEBUG", "1")
+    debug = run("find", f"{news}-no", TEXT, "--url", url)
+    shown = "".join(traceback.format_exception(debug.exception)) + repr(debug.exception)
+    for text in (demo.output, down.output, shown):
+        assert text
+        assert "hunter" not in text
+        assert "aHVudGVy" not in text
+
+
+def test_no_representation_of_a_client_has_its_password(server):
+    """Neither ours nor that of a connection, whatever the client library prints of itself."""
+    with make_client(server) as plain:
+        library = type(plain)
+    with library([server.url.replace("://", "://elastic:hunter2@")]) as client:
+        assert "hunter2" not in repr(SimHashClient(client))
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://host:port", "http://[::1"])
+def test_urls_that_cannot_be(run, index, url):
+    """The URL is named."""
+    failed(run("check", index, "--url", url), "cannot be used")
+
+
+def test_logins_that_cannot_be(run, index, monkeypatch):
+    """Half a login, or two, are refused before anything is sent."""
+    monkeypatch.setenv("ES_SIMHASH_USER", "u")
+    failed(run("check", index), "ES_SIMHASH_PASSWORD")
+    monkeypatch.setenv("ES_SIMHASH_API_KEY", "k")
+    failed(run("check", index), "unset one of them")
+    monkeypatch.delenv("ES_SIMHASH_USER")
+    monkeypatch.setenv("ES_SIMHASH_CA_FILE", "/no/such/file")
+    failed(run("check", index), "ES_SIMHASH_CA_FILE")
+
+
+def test_tls_to_a_server_without(run, index, server):
+    """https:// where the server speaks plain HTTP is told apart from a server that is down."""
+    failed(run("check", index, "--url", server.url.replace("http:", "https:")), "http://")

@@ -1,0 +1,98 @@
+"""``es-simhash follow`` as a process: signals, a successor, an outage, and its numbers."""
+
+import json
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import pytest
+
+from tests.servers.command_line import PROGRAM
+from tests.servers.proxy import signalling_proxy
+from tests.servers.support import assert_all_right, numbered, put, read_all, texts
+
+
+@pytest.fixture
+def follow(server, index, run):
+    """Return a function that starts a follower of an index with ten documents; all of them are killed at the end."""
+    assert run("create", index, "-t", "body").exit_code == 0
+    put(server, index, numbered(texts(10)))
+    started = []
+
+    def start(*options, url=server.url):
+        command = [*PROGRAM, "follow", index, "--state-index", f"{index}-state", "--interval", "0.1", "--lease", "1"]
+        command += ["--metrics", "json", "--metrics-interval", "0.01", "--url", url, *options]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def free_port():
+    """A port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def line_of(process, **wanted):
+    """Return the first line of numbers with these values; it fails if the process ends before."""
+    for line in process.stdout:
+        numbers = json.loads(line)
+        if all(numbers[name] == value for name, value in wanted.items()):
+            return numbers
+    raise AssertionError(process.stderr.read())
+
+
+def test_a_successor_takes_over_from_one_that_was_killed(server, index, follow, sync_simhash):
+    """It waits for the lease to end, and goes on."""
+    first = follow()
+    line_of(first, state="waiting", read=10, written=10)
+    second = sync_simhash.follow(index, state_index=f"{index}-state", interval=0.1)
+    assert next(second).state == "standby"
+    first.kill()
+    put(server, index, [{"_id": "late", "body": texts(1, seed=9)[0]}])
+    report = next(each for each in second if each.state == "waiting")
+    second.close()
+    assert (report.written, report.errors) == (1, {})
+    assert_all_right(read_all(server, index))
+
+
+def test_a_signal_while_it_writes(server, index, follow):
+    """The batch is finished and the lease given back."""
+    with signalling_proxy(
+        server.url, "_bulk", 2, signal.SIGINT
+    ) as proxy:  # the first bulk request is that of the lease
+        process = follow(url=proxy.url)
+        proxy.pid = process.pid
+        proxy.began.set()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert_all_right(read_all(server, index))
+    [state] = read_all(server, f"{index}-state").values()
+    assert (state["owner"], [each["read"] for each in state["position"]["places"]]) == (None, [9])
+
+
+def test_the_numbers_for_prometheus(index, follow, free_port):
+    """In its text format, on the loopback address."""
+    process = follow("--prometheus-port", str(free_port))
+    line_of(process, state="waiting", written=10)
+    with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    assert f'es_simhash_follow_written_total{{index="{index}"}} 10.0' in lines
+    assert f'es_simhash_follow_has_lease{{index="{index}"}} 1.0' in lines
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(follow, free_port):
+    """Until a signal."""
+    process = follow(url=f"http://127.0.0.1:{free_port}")
+    assert "cannot reach" in process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 0

@@ -1,0 +1,90 @@
+"""Commands on an index that is missing, closed, red, read-only or not ours: one line says what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from es_simhash import get_scheme
+from tests.servers.command_line import TEXT, failed
+
+
+def test_another_scheme_is_refused(run, news):
+    """Both schemes are named, and nothing is searched or written."""
+    failed(run("find", news, TEXT, "--scheme", "words"), get_scheme("shingles").id, "words")
+    failed(run("ingest", news, "-", "--scheme", "words", stdin="{}"), get_scheme("shingles").id, "words")
+
+
+def test_missing_index(run, index):
+    """Each command says that there is none, and what to do."""
+    failed(run("find", index, TEXT), index, "es-simhash create")
+    failed(run("check", index), index)
+    failed(run("remove", index, "--yes"), index)
+    failed(run("ingest", index, "-", stdin="{}"), index)
+    failed(run("find", f"{index}-*", TEXT), "check the index name")
+
+
+def test_closed_index(run, news, server):
+    """The message says to open it."""
+    server.request("POST", f"/{news}/_close")
+    failed(run("find", news, TEXT), news, "open")
+    result = run("check", news)
+    assert result.exit_code == 1
+    assert "open it" in result.stderr
+
+
+@pytest.mark.usefixtures("impatient")
+def test_red_index(run, server, index):
+    """A shard without any copy is an error in every command that reads, never a smaller answer."""
+    settings = {"index.routing.allocation.require._name": "nobody"}
+    server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
+    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    failed(run("find", index, TEXT), "all shards failed", "_cat/shards")
+    for command in (["groups", index], ["pairs", index], ["dedupe", index], ["reconcile", index],
+                    ["backfill", index], ["remove", index, "--yes"], ["tune", index], ["check", index]):  # fmt: skip
+        result = run(*command, "--timeout", 1)
+        assert result.exit_code == 1, (command, result.output)
+        gaps = [line for line in result.stderr.splitlines() if line.startswith(("error: ", "warning: "))]
+        assert gaps, (command, result.output)
+        assert "unexpected" not in result.stderr
+
+
+@pytest.mark.usefixtures("impatient")
+def test_doctor_names_an_index_that_lacks_a_shard(run, server, index):
+    """The answer is about the other documents only, so it is no healthy index."""
+    settings = {"index.routing.allocation.require._name": "nobody"}
+    server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
+    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    result = run("doctor", index, "--timeout", 1, "--json")
+    assert result.exit_code == 1
+    assert any(index in each["message"] for each in json.loads(result.stdout)["findings"])
+
+
+def test_a_text_field_that_no_document_has(run, server, index):
+    """The first backfill refuses it and records nothing, so that the right name works at once."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
+    failed(run("backfill", index, "-t", "boddy"), "'boddy'", "check the name")
+    assert run("backfill", index, "-t", "body").exit_code == 0
+    server.request("POST", f"/{index}/_refresh")
+    assert json.loads(run("check", index, "--json").stdout)[0]["text_fields"] == ["body"]
+
+
+def test_read_only_index(run, news, server, tmp_path):
+    """Documents are refused and counted, none is lost silently, and lookups go on."""
+    server.request("PUT", f"/{news}/_settings", {"index.blocks.write": True})
+    try:
+        result = run("ingest", news, tmp_path / "news.jsonl", "--id-field", "key")
+        assert result.exit_code == 1
+        assert "block" in result.stderr
+        assert run("find", news, TEXT).exit_code == 0
+    finally:
+        server.request("PUT", f"/{news}/_settings", {"index.blocks.write": False})
+
+
+def test_an_index_without_our_fields(run, index, server):
+    """The message says how to add them."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    failed(run("find", index, TEXT), index, "simhash")
+    assert run("check", index).exit_code == 1

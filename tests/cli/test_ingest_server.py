@@ -1,0 +1,154 @@
+"""The command ingest on real servers: what it writes, what it leaves out, and its report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from es_simhash import fingerprint, to_hex
+from tests.servers.command_line import NEAR, OTHER, PROGRAM, TEXT, failed
+from tests.servers.support import read_all
+
+
+def test_ingested_documents_carry_their_fingerprint(run, news, server):
+    """Everything in the file is in the index as it was, with the fingerprint of its text."""
+    held = read_all(server, news)
+    assert {key: source["body"] for key, source in held.items()} == {"a": TEXT, "b": NEAR, "c": OTHER}
+    assert held["a"]["simhash"]["fingerprint"] == to_hex(fingerprint(TEXT))
+    [report] = json.loads(run("check", news, "--json").stdout)
+    assert (report["ready"], report["documents"], report["fingerprinted"]) == (True, 3, 3)
+    assert (report["text_fields"], report["max_distance"]) == (["body"], 12)
+
+
+def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
+    """What cannot be read or is refused is named, on stderr and in the report; all the rest is written."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"n": {"type": "integer"}}}})
+    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    lines = [
+        json.dumps({"_id": "1", "body": TEXT}),
+        "{broken",
+        json.dumps({"_id": "2", "n": "no number", "body": TEXT}),
+        json.dumps({"_id": "3", "body": "half a character: \ud800"}),
+        json.dumps({"_id": "4", "body": "a NUL \x00 in it"}),
+        json.dumps({"_id": "x" * 600, "body": TEXT}),
+        json.dumps({"_id": "\ud800", "body": TEXT}),
+        json.dumps({"_id": 'quote " / slash ü', "body": TEXT}),
+        json.dumps({"_id": "5", "body": 5}),
+        json.dumps([{"body": TEXT}]),
+        json.dumps({"_id": "6", "body": None}),
+        json.dumps({"_id": "7", "_op_type": "delete", "_index": "elsewhere", "body": TEXT}),
+        json.dumps({"_index": "elsewhere", "_id": "8", "_source": {"body": TEXT}}),
+        json.dumps({"_id": "9", "body": "!!!"}),
+        json.dumps({"_id": "10", "simhash": "taken", "body": TEXT}),
+    ]
+    (tmp_path / "bad.jsonl").write_text("\n".join(lines))
+    arguments = ["--on-duplicate", "none", "--report", tmp_path / "report.jsonl", "--json"]
+    result = run("ingest", index, tmp_path / "bad.jsonl", *arguments)
+    assert result.exit_code == 1
+    report = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    actions = {line["line"]: line["action"] for line in report}
+    assert sorted(actions) == list(range(1, 16)), result.output
+    held = read_all(server, index)
+    written = {line for line, action in actions.items() if action == "written"}
+    assert {1, 5, 8, 9, 11, 13, 14} <= written
+    assert {line for line, action in actions.items() if action == "unreadable"} == {2, 4, 6, 7, 10}
+    assert actions[3] == "refused"
+    assert {"1", "4", 'quote " / slash ü', "5", "6", "8", "9"} <= set(held)
+    assert len(held) == len(written)
+    assert "simhash" not in held["5"]
+    assert "simhash" not in held["9"]
+    summary = json.loads(result.stdout)
+    assert (summary["written"], summary["unreadable"]) == (len(written), 5)
+    said = [json.loads(line) for line in result.stderr.splitlines()]
+    assert {key for each in said for key in each} == {"error", "warning"}
+    assert any(
+        f"{tmp_path / 'bad.jsonl'} line 2: not JSON" in each.get("error", {}).get("message", "") for each in said
+    )
+    assert server.request("GET", "/elsewhere", missing_ok=True) is None
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip", "none"])
+def test_near_duplicates_are_handled_as_asked(run, index, server, tmp_path, policy):
+    """A document equal to one before is tagged with it, left out, or written like any other; the report says which."""
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"_id": key, "body": TEXT}) + "\n" for key in "abc"))
+    arguments = ["--create", "-t", "body", "--on-duplicate", policy, "--report", tmp_path / "report", "--json"]
+    result = run("ingest", index, tmp_path / "x.jsonl", *arguments)
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
+    held = read_all(server, index)
+    action = {"tag": "tagged", "skip": "skipped", "none": "written"}[policy]
+    assert [line["action"] for line in report] == ["written", action, action]
+    assert sorted(held) == (["a"] if policy == "skip" else ["a", "b", "c"])
+    assert (summary["written"], summary["fingerprinted"]) == (len(held), len(held))
+    if policy == "none":
+        assert "group" not in held["b"]["simhash"]
+    else:
+        assert [(line["canonical"], line["distance"]) for line in report[1:]] == [("a", 0), ("a", 0)]
+    if policy == "tag":
+        assert held["c"]["simhash"]["duplicate_of"] == "a"
+
+
+def test_csv_stdin_and_limit(run, index, server):
+    """Rows of a CSV file from stdin are documents, as many as the limit says."""
+    content = f'id,body\n1,"{TEXT}"\n2,"{OTHER}"\n3,"too many"\n'
+    result = run(
+        "ingest", index, "-", "--format", "csv", "--create", "-t", "body", "--id-field", "id", "--limit", 2,
+        stdin=content,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert f"{index}: 2 documents written, 2 with a fingerprint" in result.stdout
+    assert sorted(read_all(server, index)) == ["1", "2"]
+
+
+def test_a_misspelt_text_field_is_told(run, index, tmp_path):
+    """Every document is written, and the user hears that none can be found."""
+    (tmp_path / "x.jsonl").write_text(json.dumps({"body": TEXT}))
+    result = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "boddy")
+    assert result.exit_code == 0
+    assert "no document has a fingerprint: " in result.stderr
+
+
+def test_an_ingest_can_be_repeated(run, news, tmp_path):
+    """--create leaves an index that exists as it is, and documents with ids replace themselves."""
+    result = run("ingest", news, tmp_path / "news.jsonl", "--create", "-t", "body", "--id-field", "key")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(run("check", news, "--json").stdout)[0]["max_distance"] == 12
+
+
+def test_more_lines_than_a_bulk_request_holds(run, index, server, tmp_path):
+    """Thousands of documents, a few of them broken: each line has exactly one report, and counts agree."""
+    lines = [json.dumps({"body": f"{TEXT} {n}"}) if n % 100 else "{" for n in range(2300)]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    result = run(
+        "ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", "--report", tmp_path / "report", "--json"
+    )
+    summary = json.loads(result.stdout)
+    assert (summary["written"], summary["unreadable"], len(summary["failures"])) == (2277, 23, 10)
+    assert "and 13 more" in result.stderr
+    report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
+    assert sorted(line["line"] for line in report) == list(range(1, 2301))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 2277
+
+
+def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path):
+    """The index records the digest; with the file lookups work, without it or with another they are refused."""
+    (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
+    (tmp_path / "other.txt").write_text("滨海新城 1000 n\n", encoding="utf-8")
+    text = "临江地铁六号线开通试运营，线路西起高新区科技园站，东至滨海新城站。"
+    (tmp_path / "x.jsonl").write_text(json.dumps({"_id": "1", "body": text}))
+    files = ["--dictionary", tmp_path / "words.txt"]
+    made = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", *files)
+    assert made.exit_code == 0, made.output
+    server.request("POST", f"/{index}/_refresh")
+    assert [each["id"] for each in json.loads(run("find", index, text, *files, "--json").stdout)["near_dups"]] == ["1"]
+    failed(run("find", index, text, "--dictionary", tmp_path / "other.txt"), "keywords-1")
+    # In a process of its own: this one has read the dictionary already.
+    without = subprocess.run(
+        [*PROGRAM, "find", index, text, "--url", server.url], check=False, capture_output=True, text=True
+    )
+    assert without.returncode == 1
+    assert "dictionary" in without.stderr

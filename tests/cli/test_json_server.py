@@ -1,0 +1,129 @@
+"""Every command that answers, with --json: what it prints is JSON, and so is what it says of a failure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from es_simhash.cli.application import SECTIONS
+from tests.servers.command_line import OTHER, TEXT
+from tests.servers.support import put
+
+COMMANDS = [name for names in SECTIONS.values() for name in names]
+# They run without an end, measure the machine, or make an index of their own.
+ELSEWHERE = {"serve", "bench", "demo"}
+NO_OPTION = re.compile(r"\b(?:on_duplicate|max_distance|text_field|regroup)=|\b(?:put_mapping|create_index)\b")
+
+
+def _values(text):
+    """Return the JSON values of an output: one, or one a line."""
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def _check(result, code, kinds=()):
+    """Check the exit code and the kinds of the errors; return the fields of the errors and what was printed."""
+    said = [next(iter(json.loads(line).items())) for line in result.stderr.splitlines()]
+    assert {name for name, _ in said} <= {"error", "warning", "note"}
+    assert all(found["message"] and "\n" not in found["message"] for _, found in said)
+    errors = [found for name, found in said if name == "error"]
+    assert (result.exit_code, [each["kind"] for each in errors]) == (code, [*kinds]), result.output
+    assert not NO_OPTION.search(result.output)
+    return errors, _values(result.stdout)
+
+
+def test_every_answer_is_json(run, index, server, tmp_path):
+    """Also where nothing is wrong, each message beside the answer is an object."""
+    lines = [
+        {"_id": id_, "body": text, "source": "x"} for id_, text in {"a": TEXT, "b": TEXT.upper(), "c": OTHER}.items()
+    ]
+    (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (tmp_path / "docs.jsonl").write_text(
+        "".join(json.dumps({"id": each["_id"], "text": each["body"]}) + "\n" for each in lines)
+    )
+    (tmp_path / "pairs.tsv").write_text("id1\tid2\tjaccard\na\tb\t0.9\n")
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    commands = [
+        ["create", index, "-t", "body", "-d", "12", "--passages"],
+        ["ingest", index, tmp_path / "news.jsonl", "--no-verify"],
+        ["check", index],
+        ["find", index, TEXT],
+        ["passages", index, TEXT],
+        ["backfill", index],
+        ["follow", index, "--once", "--state-index", f"{index}-state"],
+        ["reconcile", index],
+        ["groups", index],
+        ["pairs", index],
+        ["stats", index],
+        ["size", index],
+        ["dedupe", index],
+        ["dedupe", index, "--plan", plan, "--max-share", "1"],
+        ["groups", index, "--contained"],
+        ["dedupe", index, "--contained", "0.95", "--plan", plan, "--max-share", "1"],
+        ["review", plan],
+        ["dedupe", index, "--plan", plan, "--max-share", "1"],
+        ["review", plan],
+        ["dedupe", "--apply", plan, "--archive", archive],
+        ["history", "b", "--archive", archive],
+        ["restore", archive],
+        ["explain", "--index", index, "a", "b"],
+        ["doctor", index],
+        ["tune", index, "--sample", "3"],
+        ["boilerplate", index, "--out", tmp_path / "mask.json"],
+        ["evaluate", tmp_path / "docs.jsonl", tmp_path / "pairs.tsv"],
+        ["report", index, "--out", tmp_path / "report.html"],
+        ["fingerprint", TEXT],
+        ["distance", "0123456789abcdef", "0123456789abcdee"],
+        ["mapping", "-t", "body"],
+        ["pipeline", "-t", "body"],
+        ["query", "--id", "a", "--max-distance", "8", "--index", index],
+        ["dashboards", index, "--check"],
+        ["remove", index, "--yes"],
+    ]
+    assert {each[0] for each in commands} == {*COMMANDS} - ELSEWHERE
+    for each in commands:
+        answer = run(*each, "--json")
+        server.request("POST", f"/{index}/_refresh", missing_ok=True)
+        assert _check(answer, 0)[1], each
+
+
+def test_every_failure_is_json(run, news, index, server, tmp_path):
+    """A failed command has one error; parts that failed have one each, with the fields of the failure."""
+    missing = f"{index}-missing"
+    for name in (
+        "find",
+        "check",
+        "backfill",
+        "follow",
+        "reconcile",
+        "groups",
+        "pairs",
+        "stats",
+        "dedupe",
+        "doctor",
+        "tune",
+        "remove",
+    ):
+        more = {"find": [TEXT], "remove": ["--yes"], "tune": ["-t", "body"], "backfill": ["-t", "body"]}.get(name, [])
+        [failure], printed = _check(run(name, missing, *more, "--json"), 1, ["server"])
+        assert missing in failure["message"]
+        assert printed == []
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"_id": "d", "body": "one two three"}\n{broken\n{"_id": "e", "body": {"no": "text"}}\n')
+    errors, [summary] = _check(run("ingest", news, bad, "--json"), 1, ["unreadable", "refused"])
+    assert [(each["line"], each["id"]) for each in errors] == [(2, None), (3, "e")]
+    assert [each["kind"] for each in summary["failures"]] == ["unreadable", "refused"]
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text(f'{json.dumps(TEXT)}\n7\n"..."\n{{"title": "x"}}\n')
+    errors, answers = _check(run("find", news, "--input", asked, "--json"), 1, ["lines_failed"])
+    assert (errors[0]["number"], answers[1]["error"]["kind"]) == (1, "InvalidInputError")
+    assert [each["no_fingerprint"]["kind"] for each in answers[2:]] == ["no_letters", "empty"]
+    warning = json.loads(run("find", news, " ", "--json").stderr)["warning"]
+    assert (warning["kind"], warning["scheme"]) == ("blank", "shingles-2")
+    put(server, news, [{"_id": "f", "body": 7}])
+    server.request("POST", f"/{news}/_refresh")
+    [failure], [summary] = _check(run("backfill", news, "--json"), 1, ["unusable"])
+    assert (failure["index"], failure["id"]) == (news, "f")
+    assert summary["failures"] == [{name: failure[name] for name in summary["failures"][0]}]

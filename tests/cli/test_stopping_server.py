@@ -1,0 +1,86 @@
+"""Ctrl-C and SIGTERM in the middle of each command that writes: what is said, and that the command named goes on."""
+
+import json
+import signal
+
+import pytest
+
+from es_simhash import fingerprint, fingerprint_fields
+from tests.servers.archives import delete, write_archive
+from tests.servers.command_line import TEXT, stop
+from tests.servers.support import read_all, send_lines
+
+
+@pytest.fixture
+def filled(server, index, run):
+    """An index of 1,100 documents with fingerprints, all copies of one text, without groups."""
+    result = run("create", index, "-t", "body")
+    assert result.exit_code == 0, result.output
+    own = fingerprint_fields(fingerprint(TEXT))
+    lines = []
+    for number in range(1100):
+        lines += [{"index": {"_index": index, "_id": f"{number:04}"}}, {"body": TEXT, **own}]
+    send_lines(server, lines)
+    return index
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent", "said"),
+    [
+        (["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
+        (["dedupe", "-d", "3", "--yes"], signal.SIGTERM, "1,000 documents were rewritten"),
+        (["remove", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
+        (
+            ["backfill", "-t", "body", "--scheme", "words", "--prefix", "words_hash"],
+            signal.SIGTERM,
+            "1,100 documents were changed",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, arguments, sent, said):
+    """At its second bulk request; what it names, run again, completes the work."""
+    name, *options = arguments
+    message, again = stop(server, "_bulk", 2, sent, name, filled, *options)
+    assert said in message
+    assert again[:2] == [name, filled]
+    result = run(*again)
+    assert result.exit_code == 0, result.output
+    found = read_all(server, filled)
+    assert len(found) == 1100
+    owns = [source.get("words_hash" if name == "backfill" else "simhash") for source in found.values()]
+    if name == "remove":
+        assert owns == [None] * 1100
+    elif name == "backfill":
+        assert len({own["fingerprint"] for own in owns}) == 1
+    else:
+        assert {own["group"] for own in owns} == {"0000"}
+
+
+def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
+    """After its first batch; the same command then brings the rest back."""
+    source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
+    names = [f"{number:04}" for number in range(1100) if number != 700]
+    path = write_archive(tmp_path / "removed.jsonl.gz", [(filled, name, None, source, "0700") for name in names])
+    delete(server, filled, names)
+    said, again = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
+    assert said == "stopped: 1,000 documents were put back"
+    result = run(*again)
+    assert result.exit_code == 0, result.output
+    assert len(read_all(server, filled)) == 1100
+
+
+@pytest.mark.parametrize("word", ["_bulk", "_mget"])
+def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
+    """It says how many documents are gone, also of the batch under way; the same command removes the others."""
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    result = run("dedupe", filled, "--plan", plan, "-d", "3", "--max-share", "1")
+    assert result.exit_code == 0, result.output
+    said, again = stop(server, word, 3, signal.SIGINT, "dedupe", "--apply", str(plan), "--archive", str(archive))
+    server.request("POST", f"/{filled}/_refresh")
+    gone = 1100 - len(read_all(server, filled))
+    assert gone == {"_bulk": 600, "_mget": 200}[word]
+    assert said == f"stopped: {gone} documents were deleted, and {archive} has each of them"
+    result = run(*again)
+    assert result.exit_code == 0, result.output
+    assert len(read_all(server, filled)) == 1

@@ -1,0 +1,79 @@
+"""What the commands print, whatever the documents hold: no character moves the cursor, and records fit the width."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from tests.servers.command_line import NEAR, OTHER, TEXT
+
+# Escapes, C1 controls, direction marks and line breaks.
+HOSTILE = "\x1b[2J\x9b31m\u202e\u200f\u2028x\ny"
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+LONG = {
+    "a": f"{HOSTILE}0",
+    "b": "地铁二号线开通运营" * 18,
+    "c": "c" * 512,
+    "d": "\u05d0\u200f/" * 60,
+    "e": "{}",
+}
+
+
+@pytest.fixture
+def hostile(run, index, server, tmp_path):
+    """An index of near-duplicates with ids of 512 bytes, a field of 1 MB, and a document that the server refuses."""
+    mappings = tmp_path / "own.json"
+    mappings.write_text(json.dumps({"properties": {"n": {"type": "integer"}, "title": {"enabled": False}}}))
+    assert run("create", index, "-t", "body", "-d", 12, "--mappings", mappings).exit_code == 0
+    documents = [{"_id": id_, "body": NEAR if id_ == LONG["c"] else TEXT, "title": HOSTILE} for id_ in LONG.values()]
+    documents[1]["title"] = "标题" * 170_000
+    documents += [{"_id": f"{HOSTILE}bad", "n": HOSTILE, "body": OTHER}, {"_id": "7", "body": {HOSTILE: HOSTILE}}]
+    source = tmp_path / "x\x1b.jsonl"
+    source.write_text("".join(json.dumps(each) + "\n" for each in documents) + f'"{HOSTILE[:1]}')
+    result = run("ingest", index, source, "--no-verify")
+    assert result.exit_code == 1
+    assert not HIDDEN.search(result.output)
+    server.request("POST", f"/{index}/_refresh")
+    return index
+
+
+def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypatch):
+    """Records are as wide as the terminal at most, and what was cut is said; a sentence is never cut."""
+    monkeypatch.setenv("COLUMNS", "40")
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    shown = ["--preset", "identical", "--show", "title"]
+    # How many lines of the output are sentences, and whether something in the records must be cut.
+    commands = [
+        (0, True, ["find", hostile, TEXT, "--source", "title", "--verify", "0.5"]),
+        (0, True, ["find", hostile, "--id", LONG["a"]]),
+        (1, False, ["find", hostile, "--id", f"{HOSTILE}no"]),
+        (1, False, ["find", f"{hostile}{HOSTILE}", TEXT]),
+        (0, True, ["groups", hostile, "--source", "title"]),
+        (0, True, ["groups", hostile, "--verify", "0.5"]),
+        (1, True, ["dedupe", hostile]),
+        (1, True, ["dedupe", hostile, "--verify", "0.9"]),
+        (4, False, ["dedupe", hostile, "--plan", plan, "--max-share", "1", *shown]),
+        (0, False, ["review", plan]),
+        (1, True, ["dedupe", "--apply", plan, "--archive", archive]),
+        (0, True, ["history", LONG["b"], "--archive", archive]),
+        (0, True, ["history", LONG["a"], "--archive", archive]),
+        (2, False, ["restore", archive]),
+        (0, False, ["explain", "--index", hostile, LONG["a"], LONG["c"]]),
+        (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
+        (0, True, ["check", hostile]),
+        (1, False, ["doctor", hostile]),
+        (1, True, ["tune", hostile, "--sample", "5"]),
+        (1, False, ["reconcile", hostile]),
+        (9, False, ["query", "--id", f"{HOSTILE}0", "--kql", "--index", f"{hostile}{HOSTILE}"]),
+        (1, False, ["remove", hostile, "--yes"]),
+    ]
+    for sentences, is_cut, arguments in commands:
+        result = run(*arguments)
+        assert result.output
+        assert not HIDDEN.search(result.output), arguments
+        wide = [line for line in result.stdout.splitlines() if cell_len(line) > 40]
+        assert len(wide) <= sentences, (arguments, wide)
+        assert ("cut to fit" in result.stderr) is is_cut, (arguments, result.stderr)

@@ -1,0 +1,371 @@
+"""
+Public methods and functions refuse what cannot be used: one line, an error of ours, and before the first request.
+
+Each parameter has a kind, and each kind its hostile values. A parameter that the table does not have fails a test.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+import es_simhash
+from es_simhash import SimHashClient, SimHashError
+from es_simhash.errors import shorten
+from tests.client.hostile_values import DEEP, HOSTILE, THING
+
+LONGEST = 500
+KINDS = {
+    "index": "index",
+    "against": "index",
+    "text_field": "fields",
+    "on_duplicate": "choice",
+    "product": "choice",
+    "op_type": "choice",
+    "on_partial": "choice",
+    "id_from": "choice",
+    "rule": "choice",
+    "sort": "choice",
+    "on_incomplete": "choice",
+    "action": "choice",
+    "use_as": "choice",
+    "name": "pipeline name",
+    "preset": "preset",
+    "verify": "similarity",
+    "similarity": "similarity",
+    "min_similarity": "similarity",
+    "min_contained": "similarity",
+    "contained": "similarity",
+    "min_run": "count",
+    "max_distance": "count",
+    "workers": "count",
+    "threads": "count",
+    "memory_bytes": "count",
+    "batch": "count",
+    "lookups": "choice",
+    "min_documents": "count",
+    "min_share": "share",
+    "min_size": "count",
+    "size": "count",
+    "slices": "count",
+    "page": "count",
+    "limit": "count",
+    "max_field_chars": "count",
+    "sample": "count",
+    "shards": "count",
+    "replicas": "count",
+    "max_changes": "count",
+    "max_share": "share",
+    "max_delay": "seconds",
+    "documents_per_second": "seconds",
+    "interval": "seconds",
+    "lease_seconds": "lease",
+    "reconcile_seconds": "seconds",
+    "verify_share": "share",
+    "state_index": "one index",
+    "seed": "seed",
+    "canonical": "canonical",
+    "per": "field",
+    "protect": "field",
+    "time_field": "field",
+    "source_field": "field",
+    "within": "pair",
+    "since": "moment",
+    "filter": "filter",
+    "source": "source",
+    "exclude_ids": "ids",
+    "routing": "routing",
+    "plan": "plan",
+    "show": "field names",
+    "path": "path",
+    "archive": "path or none",
+    "checkpoint": "path or none",
+    "mappings": "object",
+    "settings": "object",
+    "scheme": "scheme",
+    "schemes": "schemes",
+    "id": "id",
+    "first": "id",
+    "second": "id",
+    "text": "text",
+    "texts": "texts",
+    "fingerprint": "fingerprint",
+    "fingerprints": "texts",
+    "documents": "documents",
+    "actions": "documents",
+    "on_problem": "function",
+    "on_regrouped": "function",
+    "progress": "function",
+}
+"""The kind of each parameter of the client's methods. Flags are what Python calls true."""
+
+
+class RequestSentError(Exception):
+    """A client was asked for something."""
+
+
+class NoServer:
+    """A search client without a server: whatever is asked of it fails."""
+
+    def __getattr__(self, name):
+        raise RequestSentError(name)
+
+
+CLIENT = SimHashClient(NoServer(), dialect="elasticsearch")
+
+METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction) if not name.startswith("_")]
+
+BESIDE = {
+    ("find_near_dups", "fingerprint"): {"text": None},
+    ("find_near_dups_many", "fingerprints"): {"texts": None},
+    ("stream_near_dups", "fingerprint"): {"text": None},
+    ("stream_near_dups_many", "fingerprints"): {"texts": None},
+    ("dedupe", "archive"): {"action": "delete", "dry_run": False},
+    **{
+        ("dedupe", name): {"action": "delete"}
+        for name in ("filter", "min_similarity", "limit", "max_share", "protect", "show")
+    },
+}
+"""Other arguments that a call needs, so that a parameter is looked at."""
+
+ONE_INDEX = ("create_index", "ingest", "restore")
+
+
+def _parameters() -> Iterator[tuple[str, str]]:
+    for method in METHODS:
+        for name, parameter in inspect.signature(getattr(SimHashClient, method)).parameters.items():
+            if name != "self" and "bool" not in str(parameter.annotation).split(" | ")[:1]:
+                yield method, name
+
+
+def _kind(method: str, name: str) -> str:
+    if name == "index" and method in ONE_INDEX:
+        return "one index"
+    if name == "text_field" and method == "stats":
+        return "field"
+    if name == "documents" and method == "size":
+        return "count"
+    if name == "archive" and method == "restore":
+        return "archives"
+    return KINDS[name]
+
+
+def _describe(value):
+    return type(value).__name__ if value is THING or value is DEEP else shorten(value, limit=60)
+
+
+def _judge(call, arguments, name, value) -> str | None:
+    """Return what is wrong with the answer to a hostile *value*; ``None`` if nothing is."""
+    try:
+        result = call(**{**arguments, name: value})
+        if isinstance(result, Iterator):
+            list(result)
+    except SimHashError as error:
+        message = str(error)
+        if len(message) > LONGEST or "\n" in message or not message.isprintable():
+            return f"{_describe(value)}: a message of {len(message)} characters: {message[:200]!r}"
+        return None
+    except Exception as error:  # noqa: BLE001 -- to be reported
+        return f"{_describe(value)}: {type(error).__name__}: {str(error)[:200]}"
+    return f"{_describe(value)}: accepted"
+
+
+def _refuses(call, arguments, name, kind, parameter) -> list[str]:
+    values = HOSTILE[kind]
+    if parameter.default is not inspect.Parameter.empty:
+        values = [value for value in values if value is not None or parameter.default is not None]
+    return [wrong for value in values if (wrong := _judge(call, arguments, name, value))]
+
+
+HITS = [{"_id": "1", "_index": "news", "fields": {"simhash.fingerprint": ["00000000000000ff"]}}]
+
+FUNCTIONS = {
+    "block_terms": {"fingerprint": "fingerprint"},
+    "build_component_template": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
+    "build_dashboards": {
+        "index": "one index",
+        "time_field": "field",
+        "source_field": "field",
+        "text_field": "field",
+        "product": "choice",
+        "prefix": "prefix",
+    },
+    "build_distance_field": {"kind": "choice", "fingerprint": "fingerprint", "prefix": "prefix"},
+    "build_esql": {
+        "index": "one index",
+        "fingerprint": "fingerprint",
+        "max_distance": "count",
+        "exclude_ids": "ids",
+        "prefix": "prefix",
+        "plan": "plan",
+        "documents": "count",
+        "size": "count",
+    },
+    "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
+    "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
+    "build_pipeline": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
+    "build_query_bar": {"language": "choice", "max_distance": "count", "documents": "count", "prefix": "prefix"},
+    "build_query": {
+        "fingerprint": "fingerprint",
+        "max_distance": "count",
+        "filter": "filter",
+        "exclude_ids": "ids",
+        "prefix": "prefix",
+        "plan": "plan",
+        "size": "count",
+        "source": "source",
+    },
+    "build_search_template": {"prefix": "prefix"},
+    "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
+    "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
+    "estimate_size": {
+        "documents": "count",
+        "max_distance": "count",
+        "product": "choice",
+        "shards": "count",
+        "replicas": "count",
+        "segments": "count",
+        "document_bytes": "count",
+        "density": "seconds",
+    },
+    "estimated_cosine": {"distance": "count", "bits": "count"},
+    "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
+    "fingerprint": {"text": "text", "scheme": "scheme"},
+    "fingerprint_features": {"features": "features", "weights": "weights", "scheme": "scheme"},
+    "fingerprint_fields": {"fingerprint": "fingerprint", "prefix": "prefix"},
+    "fingerprints": {"texts": "texts", "scheme": "scheme"},
+    "from_hex": {"digits": "digits"},
+    "get_preset": {"preset": "preset"},
+    "get_scheme": {"scheme": "scheme"},
+    "hamming_distance": {"a": "whole", "b": "whole"},
+    "IfSimilar": {
+        "text_field": "fields",
+        "then": "choice",
+        "similarity": "similarity",
+        "measure": "choice",
+        "unit": "choice",
+    },
+    "learn_boilerplate": {
+        "texts": "texts",
+        "sources": "texts",
+        "scheme": "scheme",
+        "min_documents": "count",
+        "min_share": "share",
+    },
+    "make_plan": {"max_distance": "count", "radii": "radii", "max_terms": "count"},
+    "plan_lookup": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
+    "rescore": {
+        "hits": "hits",
+        "fingerprint": "fingerprint",
+        "max_distance": "count",
+        "prefix": "prefix",
+        "size": "count",
+    },
+    "review_html": {"path": "path"},
+    "simhash": {"hashes": "hashes", "bits": "count"},
+    "table": {"results": "hits"},
+    "to_hex": {"fingerprint": "fingerprint"},
+    "Verification": {
+        "similarity": "similarity",
+        "text_field": "fields",
+        "texts": "function",
+        "measure": "choice",
+        "unit": "choice",
+    },
+    "with_fingerprints": {
+        "actions": "documents",
+        "text_field": "fields",
+        "scheme": "scheme",
+        "prefix": "prefix",
+        "on_partial": "choice",
+        "on_problem": "function",
+        "workers": "count",
+        "batch": "count",
+        "id_from": "choice",
+    },
+}
+"""The kind of each parameter of the functions, and of the classes that people make."""
+
+FUNCTION_ARGUMENTS = {
+    "fingerprint": 255,
+    "hits": HITS,
+    "results": [],
+    "index_patterns": ["news-*"],
+    "features": ["a", "b"],
+    "digits": "00000000000000ff",
+    "preset": "near",
+    "scheme": "shingles",
+    "a": 1,
+    "b": 2,
+    "text_field": "body",
+    "max_distance": 3,
+    "radii": (0,),
+    "hashes": [1, 2],
+    "kind": "script",
+    "language": "kql",
+    "distance": 3,
+}
+
+
+@pytest.fixture
+def usable(tmp_path):
+    """Arguments that can be used, by name."""
+    return {
+        "index": "news",
+        "id": "1",
+        "first": "1",
+        "second": "2",
+        "text": "The boat leaves at nine.",
+        "texts": ["The boat leaves at nine."],
+        "documents": [{"body": "a"}],
+        "actions": [{"body": "a"}],
+        "path": str(tmp_path / "plan"),
+        "archive": str(tmp_path / "archive.gz"),
+    }
+
+
+def _needed(call, usable):
+    """Return usable arguments for all parameters that have no default, or that are a question."""
+    parameters = inspect.signature(call).parameters
+    asked = ("text", "texts", "fingerprint" if call is es_simhash.build_query_bar else "")
+    return {
+        name: usable[name]
+        for name, each in parameters.items()
+        if (each.default is inspect.Parameter.empty or name in asked) and each.kind is not each.VAR_KEYWORD
+    }
+
+
+@pytest.mark.parametrize(("method", "name"), [*_parameters()])
+def test_methods_refuse_what_cannot_be_used_before_any_request(method, name, usable):
+    call = getattr(CLIENT, method)
+    parameter = inspect.signature(call).parameters[name]
+    arguments = {**_needed(call, usable), **BESIDE.get((method, name), {})}
+    wrong = _refuses(call, arguments, name, _kind(method, name), parameter)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_public_function_is_in_the_table():
+    functions = {name for name in es_simhash.__all__ if inspect.isfunction(getattr(es_simhash, name))}
+    assert functions - FUNCTIONS.keys() == {"schemes"}  # which has no parameter
+
+
+@pytest.mark.parametrize(("function", "name"), [(each, name) for each in FUNCTIONS for name in FUNCTIONS[each]])
+def test_functions_refuse_what_cannot_be_used(function, name, usable):
+    call = getattr(es_simhash, function)
+    if call is es_simhash.estimate_size:
+        usable = {**usable, "documents": 1_000}
+    parameter = inspect.signature(call).parameters.get(name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY))
+    wrong = _refuses(call, _needed(call, {**usable, **FUNCTION_ARGUMENTS}), name, FUNCTIONS[function][name], parameter)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_with_usable_arguments_ask_the_server(method, usable):
+    """Else the other test would see the refusal of something else."""
+    if method in ("apply_removal", "restore"):
+        pytest.skip("reads a file before it asks a server")
+    call = getattr(CLIENT, method)
+    with pytest.raises(RequestSentError):
+        list(call(**_needed(call, usable)))

@@ -1,0 +1,216 @@
+"""
+The rights that each command needs: a user who has exactly those of COMPATIBILITY.md's table can use it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+
+import pytest
+from click.testing import CliRunner
+from opensearchpy import OpenSearch
+
+from es_simhash import SimHashClient
+from es_simhash.cli import app
+from es_simhash.cli.application import SECTIONS
+from es_simhash.lookup import memory_options as request
+from tests.docs.blocks import ROOT
+from tests.servers.security import LOGIN, LOGIN_BCRYPT
+from tests.servers.servers import send
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+DOCUMENTS = "".join(json.dumps({"_id": f"{n}", "body": f"{TEXT} {n % 3}"}) + "\n" for n in range(9))
+PASSWORD = LOGIN[1]
+
+# Each use of a command, with an index that is missing, plain (without our fields), with passages, or grouped; uses that
+# change nothing share one.
+USES = {
+    "create": ("missing", "create INDEX -t body"),
+    "create --existing": ("plain", "create INDEX --existing -t body"),
+    "check": ("shared", "check INDEX"),
+    "query --id": ("shared", "query --id 1 --index INDEX -d 8"),
+    "find": ("shared", "find INDEX bridge -d 12"),
+    "find --id": ("shared", "find INDEX --id 1 -d 12"),
+    "find --verify": ("shared", "find INDEX bridge -d 64 --verify 0"),
+    "find --input": ("shared", "find INDEX --input - -d 12"),
+    "find --lookups memory": ("shared", "find INDEX --input - -d 12 --lookups memory"),
+    "passages": ("passages", "passages INDEX bridge"),
+    "passages --id": ("passages", "passages INDEX --id 1"),
+    "find --scheme": ("shared", "find INDEX bridge -d 12 --scheme shingles"),
+    "evaluate --index": ("shared", "evaluate DOCS PAIRS --index INDEX"),
+    "explain --index": ("shared", "explain --index INDEX 1 2"),
+    "doctor": ("shared", "doctor INDEX"),
+    "tune": ("shared", "tune INDEX"),
+    "boilerplate": ("shared", "boilerplate INDEX --out REPORT"),
+    "groups": ("shared", "groups INDEX"),
+    "query --group-of": ("shared", "query --kql --index INDEX --group-of 1"),
+    "stats": ("shared", "stats INDEX"),
+    "size": ("shared", "size INDEX --documents 1M"),
+    "report": ("shared", "report INDEX --out REPORT"),
+    "pairs": ("shared", "pairs INDEX"),
+    "dedupe": ("shared", "dedupe INDEX"),
+    "dedupe --yes": ("grouped", "dedupe INDEX --yes"),
+    "dedupe --contained": ("passages", "dedupe INDEX --contained 0.95"),
+    "dedupe --contained --yes": ("passages", "dedupe INDEX --contained 0.95 --yes"),
+    "dedupe --plan": ("shared", "dedupe INDEX --plan PLAN --max-share 1"),
+    "dedupe --apply": ("planned", "dedupe --apply PLAN --archive ARCHIVE"),
+    "dedupe --action delete": ("shared", "dedupe INDEX --action delete"),
+    "dedupe --action delete --yes": (
+        "grouped",
+        "dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1",
+    ),
+    "restore": ("removed", "restore ARCHIVE"),
+    "restore --dry-run": ("removed", "restore ARCHIVE --dry-run"),
+    "reconcile": ("grouped", "reconcile INDEX -d 12"),
+    "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
+    "ingest": ("grouped", "ingest INDEX -"),
+    "ingest --lookups memory": ("grouped", "ingest INDEX - --lookups memory"),
+    "ingest --contained": ("passages", "ingest INDEX - --contained 0.95"),
+    "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
+    "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
+    "backfill": ("plain", "backfill INDEX -t body"),
+    "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
+    "follow --once": ("grouped", "follow INDEX --once --state-index STATE"),
+    "remove": ("grouped", "remove INDEX --yes"),
+}
+WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo", "review", "history", "dashboards"}
+
+
+def rights():
+    """Return for each use of a command its rights on the index and on the cluster, as the table has them."""
+    lines = (ROOT / "COMPATIBILITY.md").read_text(encoding="utf-8").splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("| commands | rights on the index"))
+    found = {}
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        commands, index, cluster = (re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|"))
+        found |= dict.fromkeys(commands, (index, cluster))
+    return found
+
+
+def test_the_table_has_every_command():
+    """Each use is in it, and no command that talks to a server is missing."""
+    assert set(rights()) == set(USES)
+    commands = {name for names in SECTIONS.values() for name in names}
+    assert {use.split()[0] for use in USES} == commands - WITHOUT_A_SERVER
+
+
+def ask(server, method, path, body=None):
+    """Send a request as an administrator, and return the answer."""
+    name, password = server.login
+    status, answer, _ = send(f"https://{name}:{password}@127.0.0.1:{server.port}", method, path, body)
+    assert status < 300, answer
+    return answer
+
+
+@pytest.fixture(scope="module")
+def users(secured):
+    """The name of a user for each use of a command, who has the rights of the table on all indices of these tests."""
+    table = rights() | {"nothing": ([], [])}
+    distinct = [each for n, each in enumerate(table.values()) if each not in list(table.values())[:n]]
+    roles, users = [], []
+    for number, (index, cluster) in enumerate(distinct):
+        role = {"index_patterns": ["rights-*"], "allowed_actions": index}
+        value = {"cluster_permissions": cluster, "index_permissions": [role]}
+        roles.append({"op": "add", "path": f"/rights-{number}", "value": value})
+        user = {"hash": LOGIN_BCRYPT, "opendistro_security_roles": [f"rights-{number}"]}
+        users.append({"op": "add", "path": f"/rights-{number}", "value": user})
+    ask(secured, "PATCH", "/_plugins/_security/api/roles", roles)
+    ask(secured, "PATCH", "/_plugins/_security/api/internalusers", users)
+    return {use: f"rights-{distinct.index(each)}" for use, each in table.items()}
+
+
+@pytest.fixture(scope="module")
+def shared(secured):
+    """The name of a grouped index for all uses that change nothing."""
+    name = f"rights-{uuid.uuid4().hex}"
+    with OpenSearch([secured.url], http_auth=secured.login, ca_certs=str(secured.ca_path)) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", max_distance=12)
+        list(simhash.ingest(name, map(json.loads, DOCUMENTS.splitlines())))
+        client.indices.refresh(index=name)
+    yield name
+    ask(secured, "DELETE", f"/{name}?ignore_unavailable=true")
+
+
+@pytest.fixture
+def index(secured, use, shared):
+    """The name of an index of the test's own, or of the shared one."""
+    if USES[use][0] == "shared":
+        yield shared
+        return
+    name = f"rights-{uuid.uuid4().hex}"
+    yield name
+    ask(secured, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
+
+
+@pytest.fixture
+def run(secured, index, monkeypatch, tmp_path):
+    """Return a function that runs one use of a command as a user."""
+    monkeypatch.setenv("ES_SIMHASH_URL", secured.url)
+    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(secured.ca_path))
+    for name in ("PRODUCT", "API_KEY", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
+    words |= {"PLAN": str(tmp_path / "plan.jsonl"), "ARCHIVE": str(tmp_path / "removed.jsonl.gz")}
+    words |= {"STATE": f"{index}-state", "REPORT": str(tmp_path / "report.html")}
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
+    (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
+
+    def run(line, name, password):
+        monkeypatch.setenv("ES_SIMHASH_USER", name)
+        monkeypatch.setenv("ES_SIMHASH_PASSWORD", password)
+        return CliRunner().invoke(app, [words.get(word, word) for word in line.split()], input=DOCUMENTS)
+
+    return run
+
+
+def prepare(secured, run, index, state):
+    """Make *index* what a use of a command needs; the shared one is ready."""
+    if state == "plain":
+        ask(secured, "PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+        ask(secured, "PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
+    if state == "passages":
+        made = run("create INDEX -t body --passages", *secured.login)
+        assert made.exit_code == 0, made.output
+    if state in ("passages", "grouped", "planned", "removed"):
+        made = run("ingest INDEX - --create -t body -d 12", *secured.login)
+        assert made.exit_code == 0, made.output
+        ask(secured, "POST", f"/{index}/_refresh")
+    if state == "planned":
+        made = run("dedupe INDEX --plan PLAN --max-share 1", *secured.login)
+        assert made.exit_code == 0, made.output
+    if state == "removed":
+        done = run("dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1", *secured.login)
+        assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("use", USES)
+def test_the_rights_of_the_table_are_enough(secured, users, run, index, use):
+    """Without any right the command fails with a 403 and one line; with those of the table it does its work."""
+    state, line = USES[use]
+    prepare(secured, run, index, state)
+    refused = run(line, users["nothing"], PASSWORD)
+    assert refused.exit_code == 1, refused.output
+    [message] = refused.stderr.splitlines()
+    assert message.startswith("error: ")
+    assert "(403)" in message
+    done = run(line, users[use], PASSWORD)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("use", ["ingest"])
+def test_who_may_not_see_the_numbers_of_shards(secured, users, run, index, use, monkeypatch):
+    """Such a user is told so where memory is demanded; by default the server is asked instead."""
+    prepare(secured, run, index, "grouped")
+    refused = run("ingest INDEX - --lookups memory", users[use], PASSWORD)
+    assert refused.exit_code == 1
+    [message] = refused.stderr.splitlines()
+    assert "sequence numbers" in message
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    done = run("ingest INDEX -", users[use], PASSWORD)
+    assert done.exit_code == 0, done.output

@@ -1,0 +1,271 @@
+"""
+Logins and rights on an OpenSearch with the security plugin: what each kind of reader can do, and what is said to those
+who may not.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+from click.testing import CliRunner
+
+from es_simhash import AsyncSimHashClient, InvalidInputError, SimHashClient, fingerprint_fields
+from es_simhash.cli import app
+from tests.servers.fixtures import Calls
+from tests.servers.servers import send
+
+pytestmark = pytest.mark.faults
+
+INDEX = "guarded"
+COPIES = 2_500  # more than the first page holds, so that reading on is needed
+FAR = 2**64 - 1  # no document shares a block with it, whatever the plan
+PASSWORD = "Giraffe-19-Lake"  # noqa: S105 - of users of a server that lives as long as these tests
+
+# What each kind of reader may do, in the words of the security plugin: in the cluster, and on the index. The group
+# cluster_composite_ops, which is the documented one, lets scrolls be read, but not closed; the lone rights do neither.
+BATCHES = ["indices:data/read/msearch", "indices:data/read/mget"]
+SEARCH = ["indices:data/read/search", "indices:data/read/msearch*", "indices:data/read/mget*"]
+POINT_IN_TIME = ["indices:data/read/point_in_time/create", "indices:data/read/point_in_time/delete"]
+ROLES = {
+    "reads": (["cluster_composite_ops"], ["read"]),
+    "searches": (BATCHES, SEARCH),
+    "pages": (BATCHES, [*SEARCH, *POINT_IN_TIME]),
+    "scrolls": (["cluster_composite_ops", "indices:data/read/scroll/clear"], SEARCH),
+    "sees-mappings": (["cluster_composite_ops"], ["read", "indices:admin/mappings/get"]),
+    "nothing": ([], []),
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(secured):
+    """
+    The server with the security plugin, with an index of equal documents and a user for each of ``ROLES``.
+    """
+
+    def ask(method, path, body):
+        status, answer, _ = send(address(secured, *secured.login), method, path, body)
+        assert status < 300, answer
+
+    for name, (cluster, index) in ROLES.items():
+        rights = {"index_patterns": [INDEX], "allowed_actions": index}
+        role = {"cluster_permissions": cluster, "index_permissions": [rights]}
+        ask("PUT", f"/_plugins/_security/api/roles/{name}", role)
+        user = {"password": PASSWORD, "opendistro_security_roles": [name]}
+        ask("PUT", f"/_plugins/_security/api/internalusers/{name}", user)
+    with make_client(secured, *secured.login) as client:
+        SimHashClient(client).create_index(INDEX, settings={"number_of_shards": 2, "number_of_replicas": 0})
+    lines = [line for n in range(COPIES) for line in ({"index": {"_id": str(n)}}, fingerprint_fields(7))]
+    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    ask("POST", f"/{INDEX}/_bulk?refresh=true", body)
+    return secured
+
+
+def address(server, name, password):
+    """
+    Return the server's URL with a login in it.
+    """
+    return f"https://{name}:{password}@127.0.0.1:{server.port}"
+
+
+def make_client(server, name, password, *, asynchronous=False):
+    """
+    Return a client that logs in and trusts the server's certificate.
+    """
+    import opensearchpy
+
+    cls = opensearchpy.AsyncOpenSearch if asynchronous else opensearchpy.OpenSearch
+    return cls([server.url], http_auth=(name, password), use_ssl=True, ca_certs=str(server.ca_path), timeout=60)
+
+
+@pytest.fixture(params=["sync", "async"])
+def login(request, guarded, runner, call):
+    """
+    Return a function that logs in with a name, a password and options, and returns a client of ours to be called as
+    if it were sync.
+    """
+    opened = []
+
+    async def make(name, password):
+        return make_client(guarded, name, password, asynchronous=True)
+
+    def log_in(name, password=PASSWORD, **options):
+        if request.param == "sync":
+            opened.append(make_client(guarded, name, password))
+            return SimHashClient(opened[-1], **options)
+        opened.append(runner.run(make(name, password)))
+        return Calls(AsyncSimHashClient(opened[-1], **options), call)
+
+    yield log_in
+    for client in opened:
+        call(client.close())
+
+
+def errors():
+    """
+    Return the client's exceptions for a 401 and a 403.
+    """
+    from opensearchpy.exceptions import AuthenticationException, AuthorizationException
+
+    return AuthenticationException, AuthorizationException
+
+
+@pytest.mark.parametrize("scheme", [None, "shingles"])
+def test_a_wrong_password_is_the_clients_error(login, scheme):
+    """It passes through unchanged, whether or not the mapping would have been read first."""
+    unknown, _ = errors()
+    simhash = login("reads", "wrong", scheme=scheme)
+    with pytest.raises(unknown) as caught:
+        simhash.find_near_dups(INDEX, fingerprint=7)
+    assert caught.value.status_code == 401
+
+
+def test_a_reader_who_may_not_read_mappings_is_told_of_scheme(login):
+    """The client's error, with a note that names the way out."""
+    _, forbidden = errors()
+    with pytest.raises(forbidden) as caught:
+        login("reads").find_near_dups(INDEX, fingerprint=7)
+    assert caught.value.status_code == 403
+    assert any("name the scheme" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("reads", "shingles"), ("pages", "shingles"), ("scrolls", "shingles"), ("sees-mappings", None)]
+)
+def test_readers_find_everything_beyond_a_page(login, guarded, name, scheme):
+    """With a point in time, or a scroll where only that is allowed, every copy is found and nothing stays open."""
+    simhash = login(name, scheme=scheme)
+    found = simhash.find_near_dups(INDEX, fingerprint=7)
+    assert len(found) == len({each.id for each in found}) == COPIES
+    assert found.complete
+    assert len(simhash.find_near_dups(INDEX, fingerprint=7, max_distance=12)) == COPIES
+    [first, second] = simhash.find_near_dups_many(INDEX, fingerprints=[7, 2**63])
+    assert (len(first), len(second)) == (COPIES, 0)
+    assert len(list(simhash.stream_near_dups(INDEX, fingerprint=7))) == COPIES
+    assert open_contexts(guarded) == 0
+
+
+def open_contexts(guarded):
+    _, stats, _ = send(address(guarded, *guarded.login), "GET", f"/{INDEX}/_stats/search")
+    return stats["_all"]["total"]["search"]["open_contexts"]
+
+
+def test_a_reader_who_may_only_search_gets_no_part_for_the_whole(login):
+    """Neither point in time nor scroll: what fits on a page is found, and beyond it the client's error is raised."""
+    _, forbidden = errors()
+    simhash = login("searches", scheme="shingles")
+    assert simhash.find_near_dups(INDEX, fingerprint=FAR).complete
+    assert [each.id for each in simhash.find_near_dups(INDEX, fingerprint=7, filter={"ids": {"values": ["3"]}})] == [
+        "3"
+    ]
+    with pytest.raises(forbidden):
+        simhash.find_near_dups(INDEX, fingerprint=7)
+    outcome = simhash.find_near_dups_many(INDEX, fingerprints=[7, FAR])
+    assert isinstance(outcome[0], forbidden)
+    assert len(outcome[1]) == 0
+
+
+def test_document_level_security(guarded, login):
+    """Lookups, streams, pairs and counts are exact over the documents that the user may see."""
+    index, seen = f"guarded-{uuid.uuid4().hex}", [str(n) for n in range(0, 40, 2)]
+    rights = {
+        "index_patterns": [index],
+        "allowed_actions": ["read", *POINT_IN_TIME, "indices:admin/mappings/get"],
+        "dls": json.dumps({"term": {"team": "ours"}}),
+    }
+    role = {"cluster_permissions": ["cluster_composite_ops"], "index_permissions": [rights]}
+    owner = address(guarded, *guarded.login)
+    user = {"password": PASSWORD, "opendistro_security_roles": ["ours"]}
+    for path, body in (("roles", role), ("internalusers", user)):
+        status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/ours", body)
+        assert status < 300, answer
+    with make_client(guarded, *guarded.login) as client:
+        mapping = {"properties": {"team": {"type": "keyword"}}}
+        SimHashClient(client).create_index(index, settings={"index.max_result_window": 15}, mappings=mapping)
+        lines = []
+        for n in range(40):
+            lines += [{"index": {"_id": str(n)}}, {"team": "theirs" if n % 2 else "ours", **fingerprint_fields(7)}]
+        client.bulk(index=index, body=lines, refresh=True)
+    simhash = login("ours")
+    answer = simhash.find_near_dups(index, fingerprint=7)
+    assert (sorted(each.id for each in answer), answer.complete) == (sorted(seen), True)
+    [many] = simhash.find_near_dups_many(index, fingerprints=[7])
+    for found in (many, simhash.stream_near_dups(index, fingerprint=7), simhash.find_near_dups(index, fingerprint=6)):
+        assert sorted(each.id for each in found) == sorted(seen)
+    assert len(list(simhash.pairs(index))) == len(seen) * (len(seen) - 1) / 2
+    assert simhash.check(index)[0].documents == len(seen)
+    with pytest.raises(InvalidInputError):
+        simhash.find_near_dups_of(index, "1")
+
+
+def test_a_user_without_rights_is_refused(login):
+    """Alone and in a batch."""
+    _, forbidden = errors()
+    simhash = login("nothing", scheme="shingles")
+    for ask in (
+        lambda: simhash.find_near_dups(INDEX, fingerprint=7),
+        lambda: simhash.find_near_dups_many(INDEX, fingerprints=[7]),
+        lambda: simhash.find_near_dups_of(INDEX, "1"),
+    ):
+        with pytest.raises(forbidden):
+            ask()
+
+
+def test_a_reader_may_not_write(login):
+    """Documents that may not be written are reported as refused, one by one, or the whole request is."""
+    _, forbidden = errors()
+    simhash = login("sees-mappings")
+    try:
+        reports = list(simhash.ingest(INDEX, [{"body": "a"}, {"body": "b"}], text_field="body"))
+    except forbidden:
+        return
+    assert [report.action for report in reports] == ["refused", "refused"]
+
+
+@pytest.fixture
+def run(guarded, monkeypatch):
+    """
+    Return a function that runs a command line under a login; ``None`` for none.
+    """
+    for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    monkeypatch.setenv("ES_SIMHASH_URL", guarded.url)
+    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(guarded.ca_path))
+
+    def run_as(name, password, *args):
+        if name is not None:
+            monkeypatch.setenv("ES_SIMHASH_USER", name)
+            monkeypatch.setenv("ES_SIMHASH_PASSWORD", password)
+        return CliRunner().invoke(app, [str(each) for each in args])
+
+    return run_as
+
+
+def failed(result, *parts):
+    """
+    Check that a command ended with 1 and one line on stderr that has all *parts* in it.
+    """
+    assert result.exit_code == 1, result.output
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    for part in parts:
+        assert part in line
+
+
+@pytest.mark.parametrize("product", ["auto", "opensearch"])
+def test_the_command_line_on_wrong_and_missing_logins(run, product):
+    """One line for a 401 that names the variables to set."""
+    for name, password in ((None, None), ("reads", "wrong"), (f"no-{uuid.uuid4().hex}", PASSWORD)):
+        for command in (("find", INDEX, "a text"), ("check", INDEX)):
+            failed(run(name, password, *command, "--product", product), "401", "ES_SIMHASH_USER")
+
+
+def test_the_command_line_on_missing_rights(run):
+    """One line for a 403 that says what was not allowed; a reader's way out is told, and works."""
+    failed(run("nothing", PASSWORD, "find", INDEX, "a text"), "403", "indices:", "--scheme")
+    failed(run("nothing", PASSWORD, "find", INDEX, "a text", "--scheme", "shingles"), "403", "indices:data/read/search")
+    failed(run("reads", PASSWORD, "find", INDEX, "a text"), "403", "indices:admin/mappings/get", "--scheme")
+    result = run("reads", PASSWORD, "find", INDEX, "--fingerprint", f"{7:016x}", "--scheme", "shingles", "--json")
+    assert result.exit_code == 0, result.output
+    assert len(json.loads(result.stdout)["near_dups"]) == COPIES

@@ -1,0 +1,348 @@
+"""
+The pack of saved objects: attributes that every product takes, closed references, stable ids, names of all kinds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from es_simhash import InvalidInputError, build_dashboards
+from es_simhash.dashboards.mapping_faults import find_pack_faults
+from es_simhash.dashboards.saved import group_link
+from es_simhash.dashboards.subject import Subject
+from es_simhash.mapping.mapping import build_mapping
+
+# Attributes that both Kibana (`schema` of its saved object types, which refuses others) and Dashboards (`mappings` of
+# its types, in a strict index) know.
+ATTRIBUTES = {
+    "index-pattern": {"title", "timeFieldName", "fields", "fieldFormatMap", "sourceFilters", "type", "typeMeta"},
+    "search": {"title", "description", "columns", "sort", "hits", "version", "kibanaSavedObjectMeta"},
+    "visualization": {"title", "description", "visState", "uiStateJSON", "version", "kibanaSavedObjectMeta"},
+    "dashboard": {
+        "title",
+        "description",
+        "hits",
+        "kibanaSavedObjectMeta",
+        "optionsJSON",
+        "panelsJSON",
+        "refreshInterval",
+        "timeFrom",
+        "timeRestore",
+        "timeTo",
+        "version",
+    },
+}
+FIELDS = {"time_field": "published_at", "source_field": "agency", "text_field": "story"}
+CHOICES = [dict(choice) for size in range(4) for choice in itertools.combinations(FIELDS.items(), size)]
+
+
+@pytest.fixture(params=CHOICES, ids=lambda choice: "+".join(choice) or "no fields")
+def pack(request):
+    """A pack with each choice of fields."""
+    return build_dashboards("news", **request.param)
+
+
+def by_type(pack, type_):
+    """Return the objects of one type by title."""
+    return {each["attributes"]["title"]: each for each in pack if each["type"] == type_}
+
+
+def test_every_product_knows_every_attribute(pack):
+    """Dashboards indexes strictly, and Kibana refuses an attribute that its schema lacks."""
+    for each in pack:
+        assert each.keys() == {"type", "id", "attributes", "references"}
+        assert each["attributes"].keys() <= ATTRIBUTES[each["type"]]
+        assert each["attributes"].get("kibanaSavedObjectMeta", {}).keys() <= {"searchSourceJSON"}
+
+
+def test_kibana_gets_lens_panels_too():
+    """The same objects, and Lens beside them; another product has no panels of its own."""
+    common = build_dashboards("news", **FIELDS)
+    kibana = build_dashboards("news", **FIELDS, product="kibana")
+    added = [each for each in kibana if each["type"] == "lens"]
+    assert len(kibana) == len(common) + 3 == len(common) + len(added)
+    # All but the dashboard that holds the new panels.
+    assert sum(each in kibana for each in common) == len(common) - 1
+    check_closed(kibana)
+    for each in added:
+        # Unlike the others, Lens has to name its form; see the module.
+        assert each.keys() == {"type", "id", "attributes", "references", "typeMigrationVersion", "coreMigrationVersion"}
+        assert each["attributes"].keys() == {"title", "description", "visualizationType", "state"}
+        [layer] = each["attributes"]["state"]["datasourceStates"]["formBased"]["layers"].values()
+        assert layer["columnOrder"] == list(layer["columns"])
+        # Buckets come before metrics, and what is drawn are columns.
+        assert [column["isBucketed"] for column in layer["columns"].values()] == sorted(
+            (column["isBucketed"] for column in layer["columns"].values()), reverse=True
+        )
+        visualization = each["attributes"]["state"]["visualization"]
+        for drawn in visualization.get("layers", ()):
+            assert {drawn["xAccessor"], drawn["splitAccessor"], *drawn["accessors"]} == set(layer["columns"])
+        assert [column["columnId"] for column in visualization.get("columns", ())] in ([], list(layer["columns"]))
+    assert len(build_dashboards("news", product="kibana")) == len(build_dashboards("news")) + 1
+    with pytest.raises(InvalidInputError, match="opensearch"):
+        build_dashboards("news", product="opensearch")
+
+
+def test_the_pack_is_closed(pack):
+    """An import with one reference that is missing reports success and imports nothing."""
+    check_closed(pack)
+
+
+def check_closed(pack):
+    """Check that references and their names in the objects are the same, and that the pack has what they name."""
+    held = {(each["type"], each["id"]) for each in pack}
+    assert len(held) == len(pack)
+    for each in pack:
+        names = [reference["name"] for reference in each["references"]]
+        assert len(set(names)) == len(names)
+        assert {(reference["type"], reference["id"]) for reference in each["references"]} <= held
+        source = json.loads(each["attributes"].get("kibanaSavedObjectMeta", {}).get("searchSourceJSON", "{}"))
+        used = [source[key] for key in source if key == "indexRefName"]
+        used += [filter_["meta"]["indexRefName"] for filter_ in source.get("filter", ())]
+        panels = json.loads(each["attributes"].get("panelsJSON", "[]"))
+        used += [panel["panelRefName"] for panel in panels]
+        layers = each["attributes"].get("state", {}).get("datasourceStates", {}).get("formBased", {}).get("layers", {})
+        used += [f"indexpattern-datasource-layer-{layer}" for layer in layers]
+        assert sorted(used) == sorted(names)
+
+
+def test_an_object_stands_after_what_it_refers_to(pack):
+    """So an importer that writes them one by one finds each reference."""
+    seen = set()
+    for each in pack:
+        assert {reference["id"] for reference in each["references"]} <= seen
+        seen.add(each["id"])
+
+
+def test_panels_fill_the_dashboard_without_overlap(pack):
+    """Every row is 48 wide, panels do not overlap, and each has the version that migrations compare."""
+    for each in by_type(pack, "dashboard").values():
+        panels = json.loads(each["attributes"]["panelsJSON"])
+        taken = set()
+        for number, panel in enumerate(panels):
+            place = panel["gridData"]
+            assert place["i"] == panel["panelIndex"] == str(number)
+            assert panel["panelRefName"] == f"panel_{number}"
+            assert panel["version"] == "7.9.3"
+            cells = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
+            assert not cells & taken
+            taken |= cells
+        assert {x for x, _ in taken} == set(range(48))
+        assert len(taken) == 48 * (1 + max(y for _, y in taken))
+
+
+def test_panels_exist_for_the_fields_given(pack, request):
+    """A chart over time needs a time field, a chart of sources a source field; all others are always there."""
+    given = request.node.callspec.params["pack"]
+    titles = {title.partition(", ")[2] for title in by_type(pack, "visualization")}
+    always = {"numbers", "sizes of groups", "distances", "largest groups", "hot blocks", "groups to open"}
+    assert always <= titles
+    assert ("documents over time" in titles) == ("time_field" in given)
+    assert ("share by source" in titles) == ("source_field" in given)
+    assert ("story" in json.dumps(pack)) == ("text_field" in given)
+    [pattern] = by_type(pack, "index-pattern").values()
+    assert pattern["attributes"].get("timeFieldName") == given.get("time_field")
+    for each in by_type(pack, "dashboard").values():
+        assert each["attributes"]["timeRestore"] == ("time_field" in given)
+        # A time that is restored and not named is an error in both products.
+        assert {"timeFrom", "timeTo"} <= each["attributes"].keys() or not each["attributes"]["timeRestore"]
+
+
+def test_searches_restrict_time_exactly_where_there_is_a_time_field(pack, request):
+    """Every search of a chart has the clauses of the dashboard, and the chosen time."""
+    field = request.node.callspec.params["pack"].get("time_field")
+    for body in bodies(pack):
+        query = body["query"]["bool"]
+        assert query["must"] == ["%dashboard_context-must_clause%"]
+        assert query["must_not"] == ["%dashboard_context-must_not_clause%"]
+        assert query["filter"][0] == "%dashboard_context-filter_clause%"
+        assert query["filter"][1:] == ([{"range": {field: {"%timefilter%": True}}}] if field else [])
+        assert body["size"] == 0
+
+
+def bodies(pack):
+    """Return the body of the search of each chart."""
+    states = [json.loads(each["attributes"]["visState"]) for each in by_type(pack, "visualization").values()]
+    specs = [json.loads(state["params"]["spec"]) for state in states if state["type"] == "vega"]
+    urls = [data["url"] for spec in specs for data in spec["data"] if "url" in data]
+    assert len(urls) == len(specs) >= 5
+    assert {url["index"] for url in urls} == {"news"}
+    assert all(url.keys() == {"index", "body"} for url in urls)
+    return [url["body"] for url in urls]
+
+
+def test_ids_are_stable_and_apart():
+    """The same names give the same objects; another index or prefix gives others; other fields replace them."""
+    first = {each["id"] for each in build_dashboards("news")}
+    assert first == {each["id"] for each in build_dashboards("news")}
+    assert first < {each["id"] for each in build_dashboards("news", time_field="at", source_field="source")}
+    for others in (build_dashboards("news-*"), build_dashboards("news", prefix="second")):
+        assert first.isdisjoint(each["id"] for each in others)
+
+
+@pytest.mark.parametrize(
+    "index", ["news-*", "logs-app-default", "a,b,-c*", "es:news", ".ds-news-000001", "l'index", "新闻"]
+)
+def test_names_of_indices(index):
+    """Patterns, streams, remote indices and lists are one data view, and the search of each chart names them."""
+    pack = build_dashboards(index, time_field="@timestamp")
+    [pattern] = by_type(pack, "index-pattern").values()
+    assert pattern["attributes"]["title"] == index
+    assert json.dumps(index, ensure_ascii=False) in json.loads(pack[5]["attributes"]["visState"])["params"]["spec"]
+
+
+@pytest.mark.parametrize(
+    "index", ["", "a b", "a,,b", ",a", 'a"b', "a/b", "a\\b", "<news-{now/d}>", "a?", "a|b", "#a", "a\nb"]
+)
+def test_names_that_no_index_has(index):
+    """Refused before anything is built."""
+    with pytest.raises(InvalidInputError):
+        build_dashboards(index)
+
+
+@pytest.mark.parametrize("name", ["", " ", "body*", "a\nb", "a\x00"])
+@pytest.mark.parametrize("role", ["time_field", "source_field", "text_field"])
+def test_names_that_no_field_has(role, name):
+    """Refused by the name of the argument."""
+    with pytest.raises(InvalidInputError, match=role):
+        build_dashboards("news", **{role: name})
+
+
+@pytest.mark.parametrize("arguments", [{"index": 7}, {"index": ["news"]}, {"index": "news", "text_field": ["body"]}])
+def test_names_that_are_no_strings(arguments):
+    """A type error, also for a list."""
+    with pytest.raises(TypeError):
+        build_dashboards(**arguments)
+
+
+@pytest.mark.parametrize("name", ["it's", 'the "text"', "back\\slash", "a.b-c d", "</script>", "正文", "constructor"])
+def test_fields_with_any_name(name):
+    """The JSON inside the JSON holds the name unchanged."""
+    pack = build_dashboards("news", time_field=name, source_field=name, text_field=name)
+    assert json.loads(json.dumps(pack)) == pack
+    ranges = [body["query"]["bool"]["filter"][1]["range"] for body in bodies(pack)]
+    assert all(each == {name: {"%timefilter%": True}} for each in ranges)
+    sources = [body["aggs"]["sources"]["terms"]["field"] for body in bodies(pack) if "sources" in body["aggs"]]
+    assert sources == [name]
+
+
+def test_values_link_to_their_group():
+    """The formats of our fields lead to the dashboard of one group, with a filter in a form that parses."""
+    pack = build_dashboards("news", prefix="2nd")
+    formats = json.loads(by_type(pack, "index-pattern")["news"]["attributes"]["fieldFormatMap"])
+    assert formats.keys() == {"2nd.group", "2nd.duplicate_of", "2nd.fingerprint"}
+    group = by_type(pack, "dashboard")["Near-duplicates: news, one group"]
+    for field, format_ in formats.items():
+        assert format_["id"] == "url"
+        assert format_["params"]["labelTemplate"] == "{{value}}"
+        address, _, state = format_["params"]["urlTemplate"].partition("?")
+        assert address == f"../app/dashboards#/view/{group['id']}"
+        parts = dict(part.split("=", 1) for part in state.split("&"))
+        [found] = rison(parts["_a"])["filters"]
+        wanted = "2nd.fingerprint" if field == "2nd.fingerprint" else "2nd.group"
+        assert found["query"] == {"match_phrase": {wanted: "{{value}}"}}
+        assert found["meta"]["key"] == wanted
+        assert found["meta"]["index"] == by_type(pack, "index-pattern")["news"]["id"]
+        assert found["meta"]["negate"] is found["meta"]["disabled"] is False
+        assert rison(parts["_g"])["time"] == {"from": "1970-01-01T00:00:00.000Z", "to": "now%2B10y"}
+
+
+@pytest.mark.parametrize("value", ["a b", 'say "hi"', "http%3A%2F%2Fexample.com%2F%3Fa%3Db", "(x)", "10%25", "文"])
+def test_a_link_holds_values_without_a_single_quote(value):
+    """Whatever the products leave in a value, apart from ``'`` and ``!``, stays inside the quotes."""
+    state = group_link(Subject("news"), "simhash.group", value).partition("_a=")[2]
+    assert rison(state)["filters"][0]["query"] == {"match_phrase": {"simhash.group": value}}
+
+
+def rison(text):
+    """Read Rison, as far as links use it: objects, lists, quoted and plain strings, and the constants."""
+    value, rest = _rison(text)
+    assert not rest
+    return value
+
+
+def _rison(text):
+    if text.startswith("!("):
+        found, text = [], text[2:]
+        while not text.startswith(")"):
+            value, text = _rison(text.removeprefix(","))
+            found.append(value)
+        return found, text[1:]
+    if text.startswith("("):
+        found, text = {}, text[1:]
+        while not text.startswith(")"):
+            key, text = _rison(text.removeprefix(","))
+            found[key], text = _rison(text.removeprefix(":"))
+        return found, text[1:]
+    if text.startswith("!"):
+        return {"t": True, "f": False, "n": None}[text[1]], text[2:]
+    if text.startswith("'"):
+        inside, quote, rest = text[1:].partition("'")
+        assert quote
+        assert "!" not in inside
+        return inside, rest
+    end = next(n for n, letter in enumerate(text) if letter in ":,)")
+    # A plain string begins with a letter; one that begins with a digit would be a number.
+    assert text[0].isalpha()
+    return text[:end], text[end:]
+
+
+def mapping(**fields):
+    """Return a mapping with our fields and *fields*."""
+    built = build_mapping(text_field="body")
+    return {**built, "properties": built["properties"] | fields}
+
+
+def test_a_mapping_with_everything_has_no_faults():
+    """Dates, keywords, multi-fields, dotted names, aliases and runtime fields can all be used."""
+    subject = Subject("news", "meta.published_at", "agency.raw", "body")
+    fine = mapping(
+        meta={"properties": {"published_at": {"type": "date"}}},
+        agency={"type": "text", "fields": {"raw": {"type": "keyword"}}},
+        body={"type": "text"},
+    )
+    other = mapping(**{"meta.published_at": {"type": "date_nanos"}, "body": {"type": "text"}})
+    other["runtime"] = {"agency.raw": {"type": "keyword"}}
+    alias = mapping(
+        meta={"properties": {"published_at": {"type": "alias", "path": "at"}}},
+        at={"type": "date"},
+        agency={"properties": {"raw": {"type": "long"}}},
+        body={"type": "keyword"},
+    )
+    assert find_pack_faults(subject, {"a": fine, "b": other, "c": alias}) == []
+
+
+def test_faults_of_a_mapping_are_data():
+    """What is not mapped, what has the wrong type, and whether that is so everywhere."""
+    subject = Subject("news", "day", "agency", "body")
+    keyword = {"type": "text", "fields": {"raw": {"type": "keyword"}}}
+    first = mapping(day={"type": "keyword"}, agency=keyword, body={"type": "text"})
+    second = mapping(day={"type": "date"}, agency={"type": "keyword"})
+    found = {(fault.kind, fault.field): fault for fault in find_pack_faults(subject, {"a": first, "b": second})}
+    assert found.keys() == {("no_date", "day"), ("no_keyword", "agency"), ("not_mapped", "body")}
+    assert found["no_date", "day"].indices == ("a",)
+    assert found["no_keyword", "agency"].instead == "agency.raw"
+    assert not found["not_mapped", "body"].is_fatal
+    assert found["no_date", "day"].is_fatal
+    off = mapping(day={"type": "date", "doc_values": False}, agency=keyword | {"type": "keyword", "doc_values": False})
+    [day, agency] = find_pack_faults(Subject("news", "day", "agency"), {"a": off})
+    assert (day.kind, day.instead, agency.kind, agency.instead) == (
+        "no_doc_values",
+        None,
+        "no_doc_values",
+        "agency.raw",
+    )
+    assert day.is_fatal
+    assert [fault.kind for fault in find_pack_faults(subject, {})] == ["no_index"]
+    bare = find_pack_faults(Subject("news"), {"a": {"properties": {"n": {"type": "long"}}}})
+    assert {fault.field for fault in bare} == {
+        f"simhash.{each}" for each in ("fingerprint", "group", "duplicate_of", "distance")
+    }
+    assert all(fault.is_fatal and str(fault) for fault in bare)

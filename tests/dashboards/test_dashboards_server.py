@@ -1,0 +1,387 @@
+"""
+The pack on real servers: objects in a strict mapping, and every search of a panel run, its answer drawn by real Vega.
+
+Kibana and Dashboards themselves are not here. ``panels.py`` is a model of what they do with a Vega panel.
+"""
+
+from __future__ import annotations
+
+import gzip
+import html
+import itertools
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from es_simhash import SimHashClient, build_dashboards
+from tests.conftest import SHARED
+from tests.servers.panels import expand, spec_of, with_answer
+from tests.servers.support import ONE_SHARD
+
+FIELDS = {"time_field": "meta.published", "source_field": 'agency\'s "name"', "text_field": "story 'text'"}
+SPAN = tuple(int(datetime(2026, month, 1, tzinfo=UTC).timestamp() * 1000) for month in (1, 3))
+BRIDGE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+CHIPS = "Shares of the chip maker fell by a tenth after it cut its forecast for the year again."
+LONE = "A museum of clocks opens next month in the old station, with free entry on the first weekend."
+
+# What OpenSearch Dashboards maps of each type; its index is strict. `index-pattern` alone takes other attributes.
+TEXT, KEYWORD = {"type": "text"}, {"type": "keyword"}
+SOURCE = {"properties": {"searchSourceJSON": {"type": "text", "index": False}}}
+COMMON = {"title": TEXT, "description": TEXT, "version": {"type": "integer"}, "kibanaSavedObjectMeta": SOURCE}
+STRICT = {
+    "index-pattern": {"dynamic": False, "properties": {"title": TEXT, "type": KEYWORD}},
+    "search": {"properties": {**COMMON, "columns": KEYWORD, "sort": KEYWORD, "hits": {"type": "integer"}}},
+    "visualization": {"properties": {**COMMON, "savedSearchRefName": KEYWORD, "uiStateJSON": TEXT, "visState": TEXT}},
+    "dashboard": {
+        "properties": {
+            **COMMON,
+            "hits": {"type": "integer"},
+            "optionsJSON": TEXT,
+            "panelsJSON": TEXT,
+            "refreshInterval": {"properties": {"pause": {"type": "boolean"}, "value": {"type": "integer"}}},
+            "timeFrom": KEYWORD,
+            "timeRestore": {"type": "boolean"},
+            "timeTo": KEYWORD,
+        }
+    },
+}
+
+
+@pytest.fixture
+def grouped(sync_client, index):
+    """An index with two groups, of three and of two documents, one document alone, and one without words."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field=FIELDS["text_field"], max_distance=16, settings=ONE_SHARD)
+    own = {FIELDS["source_field"]: KEYWORD, "meta": {"properties": {"published": {"type": "date"}}}}
+    sync_client.indices.put_mapping(index=index, body={"properties": own})
+    texts = [BRIDGE, CHIPS, BRIDGE + " Work begins in May.", BRIDGE, CHIPS, LONE, "..."]
+    documents = [
+        {
+            "_id": f"doc '{n}\"",
+            FIELDS["text_field"]: text,
+            FIELDS["source_field"]: "wire" if n < 4 else "paper",
+            "meta": {"published": f"2026-01-{10 + n}"},
+        }
+        for n, text in enumerate(texts)
+    ]
+    assert [report.action for report in simhash.ingest(index, documents)].count("tagged") == 3
+    sync_client.indices.refresh(index=index)
+    return index
+
+
+def charts(pack):
+    """Return the Vega specification of each chart by the last part of its title."""
+    panels = [each for each in pack if each["type"] == "visualization"]
+    vega = [each for each in panels if json.loads(each["attributes"]["visState"])["type"] == "vega"]
+    return {each["attributes"]["title"].partition(", ")[2]: spec_of(each) for each in vega}
+
+
+def ask(client, server, spec, *, span=SPAN, context=None):
+    """Run the search of a chart, and return the answer whole."""
+    request = spec["data"][0]["url"]
+    body = expand(request, product=server.product, span=span, context=context)
+    assert "%" not in json.dumps(body)
+    answer = client.search(index=request["index"], body=body)
+    return dict(getattr(answer, "body", answer))
+
+
+def draw(spec, answer):
+    """Return the words in a chart as real Vega draws it."""
+    vega = pytest.importorskip("vl_convert")
+    svg = vega.vega_to_svg(json.dumps(with_answer(spec, answer, width=1_000, height=400)))
+    drawn = re.findall(r"<text([^>]*)>(.*?)</text>", svg, re.DOTALL)
+    return [html.unescape(re.sub(r"<[^>]*>", "", words)) for style, words in drawn if 'opacity="0"' not in style]
+
+
+def test_a_strict_index_takes_every_object(server, sync_client, index):
+    """Types, attributes and references of the pack, with the mappings of Dashboards."""
+    reference = {"type": "nested", "properties": {"name": KEYWORD, "type": KEYWORD, "id": KEYWORD}}
+    properties = {"type": KEYWORD, "references": reference, **STRICT}
+    sync_client.indices.create(index=index, body={"mappings": {"dynamic": "strict", "properties": properties}})
+    pack = build_dashboards("news", **FIELDS)
+    for each in pack:
+        document = {"type": each["type"], each["type"]: each["attributes"], "references": each["references"]}
+        sync_client.index(index=index, id=f"{each['type']}:{each['id']}", body=document)
+    sync_client.indices.refresh(index=index)
+    assert sync_client.count(index=index)["count"] == len(pack)
+    # The mapping is one that refuses.
+    with pytest.raises(Exception, match="strict_dynamic_mapping_exception"):
+        sync_client.index(index=index, body={"type": "search", "search": {"migrationVersion": {}}})
+
+
+def test_the_numbers(server, sync_client, grouped):
+    """Documents, duplicates with their share, groups, and documents without fingerprint, as they are drawn."""
+    spec = charts(build_dashboards(grouped, **FIELDS))["numbers"]
+    words = draw(spec, ask(sync_client, server, spec))
+    assert words == [
+        *("7", "documents"),
+        *("3", "duplicates", "42.9% of all documents"),
+        *("2", "groups with duplicates", "1.5 duplicates in each"),
+        *("1", "without fingerprint", "run es-simhash backfill"),
+        *("0", "not grouped yet", "nothing to do"),
+    ]
+
+
+def test_documents_over_time(server, sync_client, grouped):
+    """Every day of the chosen time is a bar, with its duplicates."""
+    spec = charts(build_dashboards(grouped, **FIELDS))["documents over time"]
+    answer = ask(sync_client, server, spec)
+    buckets = answer["aggregations"]["over_time"]["buckets"]
+    assert len(buckets) == 60
+    assert sum(bucket["doc_count"] for bucket in buckets) == 7
+    assert sum(bucket["duplicates"]["doc_count"] for bucket in buckets) == 3
+    words = draw(spec, answer)
+    assert {"duplicates", "all other documents"} <= set(words)
+    assert any("Jan" in word for word in words), words
+
+
+def test_the_sources(server, sync_client, grouped):
+    """The source with the most duplicates is first, with its share."""
+    spec = charts(build_dashboards(grouped, **FIELDS))["share by source"]
+    words = draw(spec, ask(sync_client, server, spec))
+    assert words == ["wire", "paper", "50.0%  (2 of 4)", "33.3%  (1 of 3)"]
+
+
+def test_the_sizes_and_the_distances(server, sync_client, grouped):
+    """One group of three and one of two; two duplicates with the same words, and one with more."""
+    found = charts(build_dashboards(grouped, **FIELDS))
+    answer = ask(sync_client, server, found["sizes of groups"])
+    assert sorted(bucket["doc_count"] for bucket in answer["aggregations"]["duplicates"]["listed"]["buckets"]) == [1, 2]
+    words = draw(found["sizes of groups"], answer)
+    assert words[:2] == ["2", "3"]
+    assert words[-2:] == ["1", "1"]
+    answer = ask(sync_client, server, found["distances"])
+    counted = {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["distances"]["buckets"]}
+    assert counted.pop(0) == 2
+    [(distance, number)] = counted.items()
+    assert number == 1
+    words = draw(found["distances"], answer)
+    assert words[0] == "0"
+    assert str(distance) in words
+
+
+def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
+    """Groups below those that are listed are one bar, from 2 to the smallest size that is listed."""
+    spec = charts(build_dashboards(grouped, **FIELDS))["sizes of groups"]
+    listed = [{"key": f"g{n}", "doc_count": size - 1} for n, size in enumerate([2_000, 12, 12, 7])]
+    duplicates = {
+        "doc_count": 9_000,
+        "groups": {"value": 104},
+        "listed": {"sum_other_doc_count": 900, "buckets": listed},
+    }
+    words = draw(spec, {"aggregations": {"duplicates": duplicates}})
+    labels = ["2–7", "5–9", "10–19", "20–49", "50–99", "100–999", "1,000+"]
+    assert words[: len(labels)] == labels
+    assert words[-len(labels) :] == ["100", "1", "2", "0", "0", "0", "1"]
+
+
+def test_the_largest_groups_show_their_canonical(server, sync_client, grouped):
+    """The ids of the groups with their numbers, and the text of the canonical rather than of a duplicate."""
+    spec = charts(build_dashboards(grouped, **FIELDS))["largest groups"]
+    words = draw(spec, ask(sync_client, server, spec))
+    assert words[:2] == ["doc '0\"", "doc '1\""]
+    assert words[2:4] == ["2", "1"]
+    assert BRIDGE.startswith(words[4].rstrip("…"))
+    assert CHIPS.startswith(words[5].rstrip("…"))
+    without = charts(build_dashboards(grouped, **FIELDS | {"text_field": None}))["largest groups"]
+    assert draw(without, ask(sync_client, server, without))[2:] == ["2", "1"]
+
+
+def test_the_hot_blocks(server, sync_client, grouped):
+    """Four terms of each block at most, with the number of documents and their share."""
+    spec = charts(build_dashboards(grouped, **FIELDS))["hot blocks"]
+    answer = ask(sync_client, server, spec)
+    aggregations = answer["aggregations"]
+    assert aggregations["documents"]["doc_count"] == 6
+    assert all(sum(bucket["doc_count"] for bucket in aggregations[f"block{n}"]["buckets"]) == 6 for n in range(4))
+    words = draw(spec, answer)
+    assert "block 0: " + aggregations["block0"]["buckets"][0]["key"] in words
+    assert any(word.startswith(("3  (50%)", "2  (33%)")) for word in words)
+
+
+def test_filters_of_the_dashboard_reach_every_chart(server, sync_client, grouped):
+    """With a filter on one source and a query, each chart counts those documents only."""
+    context = {
+        "must": [{"match": {FIELDS["text_field"]: "bridge"}}],
+        "filter": [{"term": {FIELDS["source_field"]: "wire"}}],
+        "must_not": [{"ids": {"values": ["doc '3\""]}}],
+    }
+    found = charts(build_dashboards(grouped, **FIELDS))
+    answers = {name: ask(sync_client, server, spec, context=context)["aggregations"] for name, spec in found.items()}
+    assert answers["numbers"]["documents"]["doc_count"] == 2
+    assert answers["share by source"]["sources"]["buckets"][0]["doc_count"] == 2
+    assert sum(bucket["doc_count"] for bucket in answers["distances"]["distances"]["buckets"]) == 1
+    assert answers["largest groups"]["duplicates"]["doc_count"] == 1
+    assert answers["sizes of groups"]["duplicates"]["groups"]["value"] == 1
+    assert answers["hot blocks"]["documents"]["doc_count"] == 2
+    assert sum(bucket["doc_count"] for bucket in answers["documents over time"]["over_time"]["buckets"]) == 2
+
+
+# Any two of the three meet in each way.
+@pytest.mark.parametrize(
+    ("mapped", "fields", "count"), [(True, {}, 0), (True, FIELDS, 1), (False, {}, 1), (False, FIELDS, 0)]
+)
+def test_an_index_without_groups(server, sync_client, index, count, fields, mapped):
+    """Nothing, or one document, with our fields or without any mapping of them: every chart draws, and says so."""
+    if mapped:
+        SimHashClient(sync_client).create_index(index, text_field="body", settings=ONE_SHARD)
+    else:
+        sync_client.indices.create(index=index, body={"settings": ONE_SHARD})
+    for n in range(count):
+        sync_client.index(index=index, id=str(n), body={"body": BRIDGE})
+    sync_client.indices.refresh(index=index)
+    for name, spec in charts(build_dashboards(index, **fields)).items():
+        words = draw(spec, ask(sync_client, server, spec))
+        if name == "numbers":
+            # The documents lack the time field, so no range of time has them.
+            assert words[0] == str(0 if fields else count)
+        else:
+            [said] = [word for word in words if word.startswith("No ")]
+            assert ("range of time" in said) == bool(fields)
+
+
+def test_names_of_several_indices(server, sync_client, index):
+    """An alias of indices with two schemes, a pattern without one of them, another prefix, and a pattern of nothing."""
+    wanted = {f"{index}-alias": (4, 2), f"{index}-*,-{index}-b": (4, 1), f"{index}-none-*": (0, 0)}
+    for name, prefix, scheme in (
+        ("a", "simhash", "shingles"),
+        ("b", "simhash", "words"),
+        ("c", "9-hash_B", "shingles"),
+    ):
+        simhash = SimHashClient(sync_client, prefix=prefix, scheme=scheme)
+        simhash.create_index(f"{index}-{name}", text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(f"{index}-{name}", [{"_id": "1", "body": BRIDGE}, {"_id": "2", "body": BRIDGE}]))
+    sync_client.indices.put_alias(index=f"{index}-a,{index}-b", name=f"{index}-alias")
+    sync_client.indices.refresh(index=f"{index}-*")
+    packs = {names: build_dashboards(names, text_field="body", source_field="_index") for names in wanted}
+    for names, numbers in wanted.items():
+        for name, spec in charts(packs[names]).items():
+            words = draw(spec, ask(sync_client, server, spec))
+            if name == "numbers":
+                assert (words[0], words[2]) == tuple(map(str, numbers))
+            else:
+                assert any(word.startswith("No ") for word in words) == (numbers == (0, 0))
+    other = charts(build_dashboards(f"{index}-*", prefix="9-hash_B"))["numbers"]
+    assert draw(other, ask(sync_client, server, other))[2] == "1"
+
+
+def test_the_saved_searches(server, sync_client, grouped):
+    """The filters of each saved search, as both products send them, find what its title says."""
+    expected = {
+        "duplicates": {"2", "3", "4"},
+        # A document without words is a group of its own.
+        "canonicals": {"0", "1", "5", "6"},
+        "without fingerprint": {"6"},
+        "documents of one group": {"0", "1", "2", "3", "4", "5", "6"},
+    }
+    pack = build_dashboards(grouped, **FIELDS)
+    found = {}
+    for each in pack:
+        if each["type"] == "search":
+            source = json.loads(each["attributes"]["kibanaSavedObjectMeta"]["searchSourceJSON"])
+            assert source["query"] == {"query": "", "language": "kuery"}
+            query = {"bool": {"filter": [filter_["query"] for filter_ in source["filter"]]}}
+            sort = [
+                {field: {"order": order, "unmapped_type": "boolean"}} for field, order in each["attributes"]["sort"]
+            ]
+            answer = sync_client.search(index=grouped, body={"query": query, "sort": sort})
+            ids = [hit["_id"] for hit in answer["hits"]["hits"]]
+            found[each["attributes"]["title"].partition(", ")[2]] = {id_[5] for id_ in ids}
+    assert found == expected
+
+
+def test_the_link_of_a_group(server, sync_client, grouped):
+    """The filter of a link finds the documents of the group, whatever its id."""
+    query = {"bool": {"filter": [{"match_phrase": {"simhash.group": "doc '0\""}}]}}
+    hits = sync_client.search(index=grouped, body={"query": query})["hits"]["hits"]
+    assert {hit["_id"][5] for hit in hits} == {"0", "2", "3"}
+
+
+def test_the_table_of_groups(server, sync_client, grouped):
+    """Our model of the search that the products build from its aggregations; theirs is not run here."""
+    pack = build_dashboards(grouped, **FIELDS)
+    states = [json.loads(each["attributes"]["visState"]) for each in pack if each["type"] == "visualization"]
+    [table] = [state for state in states if state["type"] == "table"]
+    count, largest, terms = table["aggs"]
+    assert (count["type"], terms["params"]["orderBy"]) == ("count", count["id"])
+    body = {
+        "size": 0,
+        "query": {"bool": {"filter": [{"exists": {"field": "simhash.duplicate_of"}}]}},
+        "aggs": {
+            terms["id"]: {
+                "terms": {
+                    "field": terms["params"]["field"],
+                    "size": terms["params"]["size"],
+                    "order": {"_count": "desc"},
+                },
+                "aggs": {largest["id"]: {largest["type"]: {"field": largest["params"]["field"]}}},
+            }
+        },
+    }
+    buckets = sync_client.search(index=grouped, body=body)["aggregations"][terms["id"]]["buckets"]
+    assert [(bucket["key"][5], bucket["doc_count"]) for bucket in buckets] == [("0", 2), ("1", 1)]
+    assert buckets[0][largest["id"]]["value"] > buckets[1][largest["id"]]["value"] == 0
+
+
+def test_the_command_checks_the_fields(server, sync_client, grouped, run):
+    """What is not mapped or has the wrong type ends the command; the recorded text field is taken over."""
+    time = ["--time-field", "meta.published"]
+    done = run("dashboards", grouped, *time, "--source-field", FIELDS["source_field"], "--check")
+    assert done.exit_code == 0, done.stderr
+    pack = [json.loads(line) for line in done.stdout.splitlines()]
+    assert pack == build_dashboards(grouped, **FIELDS)
+    for wrong in (["--time-field", "nothing"], ["--time-field", FIELDS["text_field"]]):
+        done = run("dashboards", grouped, *wrong, "--check")
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert wrong[1] in done.stderr
+    done = run("dashboards", f"{grouped}-nothing-*", "--check")
+    assert (done.exit_code, done.stdout) == (1, "")
+
+
+@pytest.mark.shared
+def test_real_texts(server, sync_client, index):
+    """Newswire of 1987: every chart draws, and what they count agrees."""
+    path = SHARED / "reuters21578" / "docs.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    with gzip.open(path.with_name("pairs.tsv.gz"), "rt", encoding="utf-8") as lines:
+        wanted = {id_ for line in itertools.islice(lines, 1, 121) for id_ in line.split("\t")[:2]}
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        found = [each for each in map(json.loads, lines) if each["id"] in wanted]
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="text", max_distance=12, settings=ONE_SHARD)
+    properties = {"day": {"type": "date"}, "lang": KEYWORD}
+    sync_client.indices.put_mapping(index=index, body={"properties": properties})
+    documents = [
+        {"_id": each["id"], "text": each["text"], "lang": each["lang"], "day": iso_day(each["date"])} for each in found
+    ]
+    actions = [report.action for report in simhash.ingest(index, documents)]
+    assert set(actions) == {"written", "tagged"}
+    tagged = actions.count("tagged")
+    assert tagged > 20
+    sync_client.indices.refresh(index=index)
+    span = tuple(int(datetime(1987, month, 1, tzinfo=UTC).timestamp() * 1000) for month in (1, 12))
+    pack = build_dashboards(index, time_field="day", source_field="lang", text_field="text")
+    answers = {}
+    for name, spec in charts(pack).items():
+        answer = ask(sync_client, server, spec, span=span)
+        assert len(draw(spec, answer)) > 1
+        answers[name] = answer["aggregations"]
+    assert answers["numbers"]["documents"]["doc_count"] == len(documents)
+    assert answers["numbers"]["duplicates"]["doc_count"] == tagged
+    assert sum(bucket["doc_count"] for bucket in answers["distances"]["distances"]["buckets"]) == tagged
+    sizes = answers["sizes of groups"]["duplicates"]
+    assert sum(bucket["doc_count"] for bucket in sizes["listed"]["buckets"]) == tagged
+    assert len(sizes["listed"]["buckets"]) == sizes["groups"]["value"]
+    months = answers["documents over time"]["over_time"]["buckets"]
+    assert sum(bucket["doc_count"] for bucket in months) == len(documents)
+    assert sum(bucket["duplicates"]["doc_count"] for bucket in months) == tagged
+
+
+def iso_day(text):
+    """Return the day of a date such as ``26-FEB-1987 15:01:01.79``."""
+    day, month, year = re.search(r"(\d+)-([A-Z]{3})-(\d{4})", text).groups()
+    months = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+    return f"{year}-{months.index(month) + 1:02d}-{int(day):02d}"

@@ -1,0 +1,175 @@
+"""What documents are compared by: dates and values as a server reads them, and the comparison itself."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from es_simhash.groups.content import Content, Unread, compare_contents, milliseconds_of, prepare_together, to_moment
+from es_simhash.groups.rule import Grouping
+from es_simhash.ingest.read_content import make_reader
+from es_simhash.texts.measures import WORD_SHINGLES
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
+OTHER = "parliament passed the budget on tuesday after a debate that had lasted for three weeks"
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("1970-01-02", DAY),
+        ("1970-01-02T00:00:00Z", DAY),
+        ("1970-01-02T02:00:00.5+02:00", DAY + 500),
+        ("1970-01-02T02:00:00,5+0200", DAY + 500),
+        ("1970-01-02T00", DAY),
+        ("1970-02", 31 * DAY),
+        ("1971", 365 * DAY),
+        (1971, 365 * DAY),
+        ("86400000", DAY),
+        (86_400_000, DAY),
+        (-86_400_000, -DAY),
+        ("1969-12-31T23:59:59.9999Z", -1),
+        (datetime(1970, 1, 2, tzinfo=UTC), DAY),
+        ("2/1/1970", None),
+        ("1970-02-30", None),
+        ("1970-1-2", None),
+        ("", None),
+        (True, None),
+        ({}, None),
+    ],
+)
+def test_a_date_is_read_as_the_default_format_says(value, expected):
+    """What is not certain is not read."""
+    assert milliseconds_of(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "date_format", "expected"),
+    [
+        ("1970-01-02 00:00:01", "yyyy-MM-dd HH:mm:ss||epoch_second", DAY + 1000),
+        (86_400, "epoch_second", DAY),
+        ("1970-01-02T00:00:00", "strict_date_time_no_millis", None),
+        ("1970-01-02", "dd/MM/yyyy||strict_date_optional_time", None),
+        ("02/01/1970", "dd/MM/yyyy", None),
+    ],
+)
+def test_a_date_is_read_in_the_format_of_the_mapping(value, date_format, expected):
+    """A format that is not known here may be the one that the server takes."""
+    assert milliseconds_of(value, date_format) == expected
+
+
+def test_nanoseconds_count_where_the_server_keeps_them():
+    """A ``date`` keeps milliseconds, a ``date_nanos`` more."""
+    value = "1970-01-01T00:00:00.0015Z"
+    assert milliseconds_of(value) == 1
+    assert milliseconds_of(value, with_nanos=True) == 1.5
+    assert milliseconds_of("2026-01-01T00:00:00.123456789Z", with_nanos=True) == Decimal("1767225600123.456789")
+
+
+MAPPING = {
+    "properties": {
+        "body": {"type": "text"},
+        "source": {"type": "text", "fields": {"raw": {"type": "keyword", "ignore_above": 4}}},
+        "meta": {"properties": {"at": {"type": "date"}}},
+    }
+}
+WHOLE = Grouping(similarity=0.8, per="source.raw", within=("meta.at", "1d"))
+
+
+def read(document, **options):
+    return make_reader(WHOLE, [MAPPING], "body").read(document, **options)
+
+
+def test_values_are_read_from_the_document_as_the_mapping_says():
+    """A multi-field has the values of its field, and none that are longer than ignore_above."""
+    found = read({"body": TEXT, "source": ["b", "too long", "a", "b"], "meta.at": "1970-01-02"})
+    assert (found.has_text, found.per, found.moment, found.unread) == (True, ("a", "b"), DAY, None)
+
+
+@pytest.mark.parametrize(
+    ("document", "is_partial", "kind"),
+    [
+        ({"body": TEXT, "source": "a", "meta": {"at": "yesterday"}}, False, "date"),
+        ({"body": 7, "source": "a", "meta": {"at": "1970"}}, False, "text"),
+        ({"body": TEXT, "source": "a"}, True, "partial"),
+        ({"body": TEXT, "source": "a"}, False, None),
+    ],
+)
+def test_what_cannot_be_read_is_known(document, is_partial, kind):
+    """A document without a date has none; one with an unreadable date has one that is not known."""
+    unread = read(document, is_partial=is_partial).unread
+    assert (None if unread is None else unread.kind) == kind
+
+
+def test_indices_that_read_dates_differently_are_not_guessed():
+    """The document may go to either."""
+    other = {"properties": {"meta": {"properties": {"at": {"type": "date", "format": "epoch_second"}}}}}
+    reader = make_reader(Grouping(within=("meta.at", "1d")), [MAPPING, other], "body")
+    assert reader.read({"meta": {"at": 86_400}}).unread.kind == "date"
+    assert make_reader(Grouping(), [MAPPING], "body") is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ({}, {}, True),
+        ({"text": TEXT.upper() + "!"}, {}, True),
+        ({"text": TEXT + " again"}, {}, True),
+        ({"text": OTHER}, {}, False),
+        ({"text": "…"}, {"text": "…"}, False),
+        ({"per": ("y",)}, {}, False),
+        ({"per": ()}, {"per": ()}, False),
+        ({"moment": 2 * DAY}, {}, True),
+        ({"moment": 2 * DAY + 1}, {}, False),
+        ({"moment": None}, {}, False),
+    ],
+)
+def test_neighbours_agree_in_everything_that_the_grouping_names(first, second, expected):
+    """Texts, the value of ``per`` and the dates of ``within``; the order of the two does not matter."""
+    usual = {"text": TEXT, "per": ("x",), "moment": DAY}
+    one, other = Content(**(usual | first)), Content(**(usual | second))
+    assert compare_contents(one, other, WHOLE).are_neighbours is expected
+    assert compare_contents(other, one, WHOLE).are_neighbours is expected
+
+
+def test_what_was_not_read_is_no_neighbour_and_is_told():
+    """Also where nothing is known of a document."""
+    known = Content(TEXT)
+    unread = Unread("not_read", "a shard failed")
+    by_text = Grouping(similarity=0.8)
+    assert compare_contents(known, Content(unread=unread), by_text).unread is unread
+    assert compare_contents(known, None, by_text).unread.kind == "text"
+    assert compare_contents(known, None, Grouping()).are_neighbours
+
+
+def test_a_text_is_kept_until_it_is_compared():
+    """Then its shingles are kept, 8 bytes for each."""
+    one, other = Content(TEXT), Content(TEXT)
+    before = one.size
+    assert compare_contents(one, other, Grouping(similarity=1.0)).similarity.similarity == 1.0
+    assert (before, one.size) == (TEXT.__sizeof__(), 8 * (len(TEXT.split()) - 2))
+    assert one.pending_text is None
+    assert one.key == other.key
+
+
+def test_texts_are_prepared_together_as_each_alone():
+    """Copies once; what was prepared before stays."""
+    texts = [TEXT, OTHER, TEXT, "…", None]
+    alone = [Content(text).prepared(WORD_SHINGLES).tolist() for text in texts]
+    contents = [Content(text) for text in texts]
+    prepare_together(contents[:2], WORD_SHINGLES)
+    prepare_together(contents, WORD_SHINGLES)
+    assert [each.pending_text for each in contents] == [None] * 5
+    assert [each.prepared(WORD_SHINGLES).tolist() for each in contents] == alone
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 999, DAY, 1_800_000_000_123])
+def test_a_moment_is_read_as_it_was_written(milliseconds):
+    """To the millisecond, as a server reads it."""
+    assert milliseconds_of(to_moment(milliseconds)) == milliseconds
+
+
+def test_a_moment_has_four_digits_of_the_year():
+    """Later ones are the last of these, so that a document of a wrong clock can be replaced."""
+    assert to_moment(10**18) == "9999-12-31T23:59:59.999Z"

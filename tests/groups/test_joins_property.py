@@ -1,0 +1,221 @@
+"""The joins that find all pairs of fingerprints, held to slow and obvious code."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from es_simhash.groups import all_pairs, join, join as ranks, joins as cost, joins as keys, joins as scan, routes
+from es_simhash.groups.all_pairs import distances_between, near_pairs
+from es_simhash.groups.join import Ranks, sort_places
+from es_simhash.groups.joins import Family, Swaps, families
+from es_simhash.groups.routes import plan_routes
+from tests.groups.strategies import related_fingerprints
+
+ALL_BITS = list(range(63, -1, -1))
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Cut everything into the smallest steps, so that few fingerprints pass through every branch."""
+    for module, name, value in [
+        (scan, "WINDOW", 5),
+        (scan, "_SINGLE", 2),
+        (scan, "_ROWS", 2),
+        (scan, "BLOCK", 1 << 10),
+        (scan, "HOT", 3),
+        (cost, "SAMPLE", 7),
+        (keys, "MOST_KEYS", 10),
+        (join, "SECTION", 2),
+        (join, "WINDOW", 3),
+        (join, "STEP", 4),
+        (join, "_ROWS", 4),
+        (all_pairs, "CHUNK", 7),
+        (all_pairs, "_THREADED", 2),
+    ]:
+        monkeypatch.setattr(module, name, value)
+    families.cache_clear()
+    # Keys are chosen as for many fingerprints.
+    monkeypatch.setattr(cost, "IN_MEMORY", replace(cost.IN_MEMORY, join=0.0, element=0.0))
+    yield
+    families.cache_clear()
+
+
+def listed(values, max_distance, **options):
+    """Return the pairs as they are yielded, each with its smaller place first."""
+    return [
+        (min(a, b), max(a, b), d)
+        for part in near_pairs(np.array(values, np.uint64), max_distance, **options)
+        for a, b, d in zip(part.left.tolist(), part.right.tolist(), part.distance.tolist(), strict=True)
+    ]
+
+
+def compared(values, max_distance):
+    """Return all pairs, found by comparing every two."""
+    values = np.array(values, np.uint64)
+    left, right = np.triu_indices(len(values), 1)
+    distance = distances_between(values[left], values[right])
+    near = distance <= max_distance
+    return list(zip(left[near].tolist(), right[near].tolist(), distance[near].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 7, 11])
+@pytest.mark.parametrize("max_distance", [1, 2, 3, 4, 6])
+def test_within_the_distance_some_key_is_equal(bits, max_distance):
+    """In every family, whichever bits differ."""
+    numbers = list(range(3, 3 + bits))
+    differences = [
+        sum(1 << bit for bit in some)
+        for count in range(min(max_distance, bits) + 1)
+        for some in combinations(numbers, count)
+    ]
+    for family in families(bits, max_distance):
+        masks = family.keys(numbers)
+        assert len(masks) == family.count
+        assert all(any(not difference & key for key in masks) for difference in differences)
+
+
+@given(st.integers(1, 2**64 - 1), st.lists(st.integers(0, 2**64 - 1), min_size=2, max_size=9))
+def test_an_exchange_moves_the_key_to_the_top(key, values):
+    """A second one restores the fingerprints; distances stay."""
+    array = np.array(values, np.uint64)
+    moved = array.copy()
+    swaps = Swaps(key)
+    swaps.apply(moved)
+    rest = np.uint64(64 - swaps.width)
+    agree = (array[:-1] & np.uint64(key)) == (array[1:] & np.uint64(key))
+    assert (((moved[:-1] ^ moved[1:]) >> rest == 0) == agree).all()
+    assert (distances_between(moved[:-1], moved[1:]) == distances_between(array[:-1], array[1:])).all()
+    swaps.apply(moved)
+    assert moved.tolist() == values
+
+
+def draw_family(data, max_distance):
+    return data.draw(st.sampled_from([each for each in families(64, max_distance) if each.count <= 10]))
+
+
+@pytest.mark.usefixtures("tiny")
+@settings(max_examples=50)
+@given(related_fingerprints(), st.integers(0, 64), st.data())
+def test_every_family_finds_each_pair_once(values, max_distance, data):
+    """With hot buckets, several sections and shares, and two threads."""
+    family = draw_family(data, max_distance)
+
+    def choose(_, bits, distance):
+        # Of the fingerprints in a hot bucket all pairs are compared.
+        return (family if len(bits) == 64 else Family(distance, 0, 0)).keys(bits)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join, "choose_keys", choose)
+        assert sorted(listed(values, max_distance, threads=2, memory_bytes=300)) == compared(values, max_distance)
+
+
+@pytest.mark.usefixtures("tiny")
+@settings(max_examples=50)
+@given(related_fingerprints(), st.integers(0, 64))
+def test_every_pair_is_found_once(values, max_distance):
+    """With the keys that seem to cost least."""
+    assert sorted(listed(values, max_distance)) == compared(values, max_distance)
+
+
+@pytest.mark.usefixtures("tiny")
+@settings(max_examples=50)
+@given(related_fingerprints(), st.integers(1, 20), st.integers(1, 3), st.integers(100, 1000), st.randoms())
+def test_the_order_of_pairs_is_that_of_the_fingerprints(values, max_distance, threads, memory_bytes, chance):
+    """It depends neither on the threads nor on the bound of memory nor on the order of what is given."""
+    shuffled = sorted(set(values), key=lambda _: chance.random())
+    found = listed(shuffled, max_distance, threads=threads, memory_bytes=memory_bytes)
+    wanted = listed(sorted(shuffled), max_distance, threads=1)
+    assert [(*sorted((shuffled[a], shuffled[b])), d) for a, b, d in found] == [
+        (sorted(shuffled)[a], sorted(shuffled)[b], d) for a, b, d in wanted
+    ]
+
+
+def uniform(chance, count):
+    return chance.integers(0, 2**64, count, dtype=np.uint64)
+
+
+def with_copies(chance, count):
+    return uniform(chance, count // 4)[chance.integers(0, count // 4, count)]
+
+
+def with_few_bits(chance, count):
+    return uniform(chance, count) & uniform(chance, count) & uniform(chance, count)
+
+
+def with_equal_halves(chance, count):
+    return uniform(chance, count) & np.uint64(0xFFFFFFFF) | np.uint64(7 << 60)
+
+
+def around_one(chance, count):
+    values = np.full(count, 0x1234_5678_9ABC_DEF0, np.uint64)
+    for _ in range(5):
+        values ^= np.uint64(1) << chance.integers(0, 64, count, dtype=np.uint64)
+    return values
+
+
+@pytest.mark.parametrize("max_distance", [1, 3, 8, 21])
+@pytest.mark.parametrize("make", [uniform, with_copies, with_few_bits, with_equal_halves, around_one])
+def test_thousands_are_joined_as_they_are_compared(make, max_distance, monkeypatch):
+    """Evenly spread fingerprints and uneven ones, with buckets that are hot."""
+    monkeypatch.setattr(scan, "HOT", 64)
+    monkeypatch.setattr(scan, "_SINGLE", 32)
+    monkeypatch.setattr(all_pairs, "_THREADED", 1)
+    monkeypatch.setattr(cost, "IN_MEMORY", replace(cost.IN_MEMORY, join=1_000.0))
+    chance = np.random.default_rng(max_distance)
+    values = make(chance, 600)
+    values[:100] = values[-100:] ^ np.uint64(1 << 40)
+    assert sorted(listed(values, max_distance, threads=2)) == compared(values, max_distance)
+
+
+@given(related_fingerprints(), st.booleans())
+def test_sorting_keeps_the_places_of_equal_fingerprints_in_order(values, alike):
+    """Also where their first bits are equal."""
+    array = np.array([value % 1000 if alike else value for value in values], np.uint64)
+    ordered, places = sort_places(array)
+    assert places.tolist() == np.argsort(array, kind="stable").tolist()
+    assert ordered.tolist() == sorted(array.tolist())
+
+
+@given(related_fingerprints(), st.sampled_from([0, 8]), st.booleans())
+def test_ranks_are_places_in_the_order(values, halvings, alike):
+    """Whichever way they are searched for."""
+    ordered = np.unique(np.array([value % 1000 if alike else value for value in [*values, 5]], np.uint64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "_MOST_HALVINGS", halvings)
+        assert Ranks(ordered).of(ordered).tolist() == list(range(len(ordered)))
+
+
+def routed(values, max_distance, *, sample, batch):
+    """Return the pairs of all shares, whose fingerprints arrive there batch by batch, and how many shares there are."""
+    planned = plan_routes(sample, len(values), max_distance)
+    shares = {}
+    for begin in range(0, len(values), batch):
+        for share, part in planned.route(values[begin : begin + batch]):
+            shares.setdefault(share, []).append(part)
+    assert set(shares) <= set(range(planned.count))
+    found = []
+    for share, parts in shares.items():
+        for left, right in planned.pairs(share, np.concatenate(parts)):
+            smaller, larger = np.minimum(left, right), np.maximum(left, right)
+            found += zip(smaller.tolist(), larger.tolist(), strict=True)
+    return found, planned.count
+
+
+@pytest.mark.parametrize("max_distance", [1, 3, 8, 21])
+@pytest.mark.parametrize("make", [uniform, with_few_bits, with_equal_halves, around_one])
+@pytest.mark.parametrize("sampled", [600, 60])
+def test_every_pair_comes_out_of_one_share(make, max_distance, sampled, monkeypatch):
+    """Also where keys are hot, and where the sample is small."""
+    monkeypatch.setattr(routes, "COSTS", cost.Costs(20.0, 1.3, 1_000.0))
+    monkeypatch.setattr(routes, "SHARE", 40)
+    monkeypatch.setattr(routes, "CHUNK", 100)
+    chance = np.random.default_rng(max_distance)
+    values = np.unique(make(chance, 600))
+    chance.shuffle(values)
+    found, shares = routed(values, max_distance, sample=values[:sampled], batch=250)
+    wanted = [tuple(sorted((int(values[a]), int(values[b])))) for a, b, _ in compared(values, max_distance)]
+    assert sorted(found) == sorted(wanted)
+    assert shares > 1

@@ -1,0 +1,198 @@
+"""Groups of documents with texts, keywords and dates, held to slow and obvious code."""
+
+from decimal import Decimal
+from tempfile import TemporaryFile
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.groups import all_pairs, all_pairs as edges, assign
+from es_simhash.groups.assign import Texts
+from es_simhash.groups.order import Resources
+from es_simhash.groups.read_flow import TextStore
+from es_simhash.groups.rule import Grouping, Within
+from es_simhash.groups.table import Table
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from tests.groups.strategies import related_fingerprints
+from tests.reference import (
+    are_neighbours,
+    canonical_order,
+    connected_of,
+    containment,
+    distance,
+    edit_similarity,
+    jaccard,
+    star_of,
+)
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "today"]
+TEXTS = st.one_of(
+    st.none(),
+    st.sampled_from(["", "...", "The cat sat on a mat.", "the cat sat on a mat", "the cat sat on a mat today"]),
+    st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join),
+)
+ORDERS = st.sampled_from(
+    [("id",), ("views",), ("-views",), ("source:x>y",), ("source:y>*>x", "-views"), ("-at", "source:z"), ("longest",)]
+)
+SIMILARITIES = st.sampled_from([None, 0.0, 0.3, 0.8, 1.0])
+
+MEASURED = {
+    WORD_SHINGLES: jaccard,
+    TextMeasure("containment"): containment,
+    TextMeasure("edit", "characters"): edit_similarity,
+}
+"""Each measure as the reference computes it."""
+
+# Of a date, and of a date_nanos, which has parts of a millisecond.
+DATES = [st.integers(-5, 5), st.sampled_from(["0", "0.000001", "2", "2.000001", "2.999999"]).map(Decimal)]
+
+
+@st.composite
+def documents(draw):
+    found = []
+    dates = draw(st.sampled_from(DATES))
+    for number, value in enumerate(draw(related_fingerprints(14))):
+        found.append(
+            {
+                "id": str(draw(st.integers(0, 9))),
+                "index": draw(st.sampled_from("ab")),
+                "routing": str(number),
+                "fingerprint": value,
+                "text": draw(TEXTS),
+                "source": draw(st.lists(st.sampled_from("xyz"), max_size=2)),
+                "views": draw(st.lists(st.integers(-3, 3), max_size=2)),
+                "at": draw(st.lists(dates, max_size=2)),
+            }
+        )
+    return found
+
+
+@st.composite
+def groupings(draw):
+    return Grouping(
+        draw(st.sampled_from(["star", "connected"])),
+        draw(st.integers(0, 64)),
+        draw(ORDERS),
+        draw(SIMILARITIES),
+        draw(st.sampled_from([None, "source"])),
+        draw(st.sampled_from([None, Within("at", 0), Within("at", 2), Within("at", 10**30)])),
+        draw(st.sampled_from([WORD_SHINGLES, TextMeasure("containment"), TextMeasure("edit", "characters")])),
+    )
+
+
+def hit(document):
+    names = ("source", "views", "at")
+    fields = {name: document[name] for name in names if document[name]}
+    return {
+        "_index": document["index"],
+        "_id": document["id"],
+        "_routing": document["routing"],
+        "_source": {} if document["text"] is None else {"body": document["text"]},
+        "fields": {"simhash.fingerprint": [f"{document['fingerprint']:016x}"], **fields},
+    }
+
+
+SPILLED = Resources(spill=TemporaryFile)
+
+
+def grouped(items, grouping, *, memory_bytes=1 << 20):
+    """Return the groups of *items* as reconcile makes them, and the documents in the order of the table."""
+    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]}, resources=SPILLED)
+    for document in items:
+        table.add([hit(document)])
+    texts = None
+    if grouping.similarity is not None:
+        store, numbers = TextStore(grouping.measure, memory_bytes=memory_bytes), np.full(len(items), -1, np.int64)
+        for place in table.with_candidates().tolist():
+            if items[place]["text"] is not None:
+                numbers[place] = store.add(items[place]["text"])
+        texts = Texts(store, numbers)
+    return table.group(texts)
+
+
+def oracle(items, grouping):
+    """Return for each place that of its canonical."""
+    order = canonical_order(items, grouping.order)
+    within = grouping.within and (grouping.within.field, grouping.within.milliseconds)
+
+    def near(a, b):
+        return are_neighbours(
+            items[order[a]],
+            items[order[b]],
+            max_distance=grouping.max_distance,
+            similarity=grouping.similarity,
+            measure=MEASURED[grouping.measure],
+            per=grouping.per,
+            within=within,
+        )
+
+    places = (star_of if grouping.rule == "star" else connected_of)(len(items), near)
+    return {order[place]: order[canonical] for place, canonical in enumerate(places)}
+
+
+@given(documents(), groupings(), st.sampled_from([0, 100, 1 << 20]), st.sampled_from([1, 7, 1 << 20]), st.randoms())
+def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chance):
+    """For both rules, all conditions, every canonical order, any order of arrival, texts in memory or in a file."""
+    chance.shuffle(items)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_pairs, "CHUNK", chunk)
+        groups = grouped(items, grouping, memory_bytes=memory_bytes)
+    assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
+    duplicates = groups.duplicates
+    for place, similarity in zip(duplicates.tolist(), groups.similarity(duplicates).tolist(), strict=True):
+        canonical = int(groups.canonical[place])
+        assert groups.distance[place] == distance(items[place]["fingerprint"], items[canonical]["fingerprint"])
+        if grouping.similarity is None:
+            assert np.isnan(similarity)
+        else:
+            assert similarity == pytest.approx(
+                float(MEASURED[grouping.measure](items[place]["text"], items[canonical]["text"]))
+            )
+
+
+@given(documents(), groupings(), st.sampled_from([0, 3]), st.sampled_from([1, 2]))
+def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_rounds):
+    """And with long chains, which are walked one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edges, "MOST_EDGES", most_edges)
+        patch.setattr(edges, "STEP", 2)
+        patch.setattr(assign, "MOST_ROUNDS", most_rounds)
+        patch.setattr(assign, "STEP", 3)
+        groups = grouped(items, grouping)
+    assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
+
+
+def test_copies_cost_nothing():
+    """Half a million copies of one text, with two dates, are two nodes."""
+    grouping = Grouping(similarity=0.8, within=Within("at", 5))
+    table = Table("simhash", grouping, dates=["at"])
+    count = 500_000
+    names = np.array([b"x"], np.bytes_).repeat(count)
+    columns = {
+        "fingerprint": np.full(count, 7, np.uint64),
+        "id": names,
+        "index": np.zeros(count, np.int32),
+        "state": np.zeros(count, np.int64),
+        "date": np.arange(count) % 2 * 100,
+    }
+    table._reader._names["a"] = 0
+    table._parts, table._count = [columns], count
+    store = TextStore()
+    texts = Texts(store, np.full(count, store.add("the cat sat on a mat"), np.int64))
+    assert len(table.with_candidates()) == count
+    groups = table.group(texts)
+    assert np.unique(groups.canonical).tolist() == [0, 1]
+    assert groups.similarity(np.array([2, 3])).tolist() == [1.0, 1.0]
+
+
+def test_dates_that_64_bits_do_not_hold_are_refused():
+    """A date before 1970 stands beside one with nanoseconds: neither is rounded."""
+    grouping = Grouping(within=Within("at", 5))
+    table = Table("simhash", grouping, dates=["at"])
+    for number, at in enumerate((Decimal(-1), Decimal("1.000001"))):
+        fields = {"simhash.fingerprint": ["0" * 16], "at": [at]}
+        table.add([{"_index": "a", "_id": str(number), "fields": fields}])
+    with pytest.raises(InvalidInputError):
+        table.group()

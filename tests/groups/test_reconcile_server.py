@@ -1,0 +1,240 @@
+"""Groups made right, shown, and used, on real servers."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint
+from es_simhash.removal import apply_flow as apply
+from tests.servers.removals import archived
+from tests.servers.support import (
+    ONE_SHARD,
+    ByDistance,
+    expected_groups,
+    numbered,
+    put,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
+
+
+def fill(simhash, server, index, found, **options):
+    mappings = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    documents = numbered(found)
+    random.Random(4).shuffle(documents)
+    list(simhash.ingest(index, documents, **options))
+    server.request("POST", f"/{index}/_refresh")
+    return documents
+
+
+@pytest.mark.parametrize("canonical", ["id", "n", "-n", "longest"])
+def test_the_result_is_the_rules_whatever_the_order(server, index, simhash, canonical):
+    """Documents written in any order, by hand or grouped: one result, and the second run writes nothing."""
+    fill(simhash, server, index, texts(250), max_distance=8, canonical=canonical)
+    keys = {
+        "id": lambda id_, source: id_,
+        "n": lambda id_, source: source["n"],
+        "-n": lambda id_, source: -source["n"],
+        "longest": lambda id_, source: -len(source["body"]),
+    }
+    report = simhash.reconcile(index, dry_run=True)
+    assert report.changed > 0
+    first = simhash.reconcile(index)
+    documents = read_all(server, index)
+    expected = expected_groups(documents, 8, keys[canonical])
+    assert stored_groups(documents) == expected
+    assert (first.changed, first.is_settled) == (report.changed, True)
+    assert (first.documents, first.groups) == (250, len(set(expected.values())))
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_of_replaced_copies_the_last_written_stays(server, index, simhash):
+    """The order of writing can be read from the index, also within a batch and from one ingest to the next."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    ids = [f"{7 * n % 30:02d}" for n in range(30)]
+    text, other = texts(1)[0], texts(1, seed=2)[0]
+    server.request("PUT", f"/{index}/_doc/plain?refresh=true", {"body": text})
+    list(simhash.backfill(index))  # this one has no moment
+    for part in (ids[:10], ids[10:]):
+        documents = [
+            {"_id": f"{name}{id_}", "body": body} for id_ in part for name, body in (("a", text), ("b", other))
+        ]
+        list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
+    groups = stored_groups(read_all(server, index))
+    assert set(groups.values()) == {f"a{ids[-1]}", f"b{ids[-1]}"}
+    assert simhash.reconcile(index).changed == 0
+    assert stored_groups(read_all(server, index)) == groups
+
+
+def test_a_document_without_a_moment_stays_the_oldest(server, index, simhash):
+    """Grouping it does not make it the document that was written last: the second run writes nothing."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    list(simhash.ingest(index, [{"_id": "b", "body": text}], on_duplicate="replace", max_distance=3))
+    list(simhash.ingest(index, [{"_id": each, "body": text} for each in "ac"], on_duplicate=None))
+    first, second = simhash.reconcile(index), simhash.reconcile(index)
+    assert (first.changed, second.changed) == (2, 0)
+    assert set(stored_groups(read_all(server, index)).values()) == {"b"}
+
+
+def test_what_was_never_grouped(server, index, simhash):
+    """Plain documents, those without features left alone; rule and distance are recorded by the first reconcile."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = [*numbered(texts(40)), {"_id": "blank", "body": "…"}]
+    list(simhash.ingest(index, documents, on_duplicate=None))
+    with pytest.raises(MappingError, match="never grouped"):
+        list(simhash.groups(index))
+    report = simhash.reconcile(index, max_distance=8)
+    assert (report.documents, report.changed) == (40, 40)
+    found = read_all(server, index)
+    assert "simhash" not in found.pop("blank")
+    assert stored_groups(found) == expected_groups(found, 8)
+    with pytest.raises(InvalidInputError, match="is grouped by"):
+        simhash.reconcile(index, max_distance=3)
+
+
+def test_since_repairs_what_changes_upset(server, index, simhash):
+    """A canonical deleted, one changed, an earlier one added: looking at these alone does it."""
+    documents = fill(simhash, server, index, texts(200, edits=1), max_distance=3)
+    simhash.reconcile(index)
+    moment = datetime.now(UTC)
+    groups = stored_groups(read_all(server, index))
+    sizes = {name: list(groups.values()).count(name) for name in set(groups.values())}
+    smallest = sorted((size, name) for name, size in sizes.items() if size > 1)[:3]
+    deleted, changed, joined = (name for _, name in smallest)
+    text = {document["_id"]: document["body"] for document in documents}
+    send_lines(server, [{"delete": {"_index": index, "_id": deleted}}])
+    list(simhash.ingest(index, [{"_id": changed, "body": texts(1, seed=77)[0]}, {"_id": "!", "body": text[joined]}]))
+    report = simhash.reconcile(index, since=moment)
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 3)
+    assert 0 < report.changed <= report.documents < len(found)
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_chains_are_components(server, index, simhash):
+    """``connected``: every component one group, also by way of ``since``, and what ingest could not join is joined."""
+    fill(simhash, server, index, texts(150), max_distance=6, rule="connected")
+    simhash.reconcile(index, since="2020-01-01")
+    assert simhash.reconcile(index).changed == 0
+    found = read_all(server, index)
+    groups = stored_groups(found)
+    prints = {id_: int(source["simhash"]["fingerprint"], 16) for id_, source in found.items()}
+    for a, x in prints.items():
+        for b, y in prints.items():
+            assert (x ^ y).bit_count() > 6 or groups[a] == groups[b]
+    assert all(min(id_ for id_ in groups if groups[id_] == name) == name for name in set(groups.values()))
+
+
+def test_groups_collapse_and_aggregations(server, index, simhash):
+    """The stream of groups, what collapse folds and what a terms aggregation counts are the same."""
+    fill(simhash, server, index, texts(120), max_distance=8)
+    simhash.reconcile(index)
+    groups = stored_groups(read_all(server, index))
+    streamed = {group.id: {each.id for each in group.members} for group in simhash.groups(index)}
+    expected = {name: {id_ for id_ in groups if groups[id_] == name} for name in set(groups.values())}
+    assert streamed == {name: members for name, members in expected.items() if len(members) > 1}
+    assert all(group.members[0].id == group.id for group in simhash.groups(index))
+    body = {"size": 1000, "collapse": {"field": "simhash.group"}, "_source": False}
+    collapsed = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
+    assert len(collapsed) == len(expected)
+    body = {"size": 0, "aggs": {"groups": {"terms": {"field": "simhash.group", "size": 1000}}}}
+    buckets = server.request("POST", f"/{index}/_search", body)["aggregations"]["groups"]["buckets"]
+    assert {bucket["key"]: bucket["doc_count"] for bucket in buckets} == {k: len(v) for k, v in expected.items()}
+
+
+def test_dedupe_shows_then_deletes(server, index, simhash, tmp_path):
+    """The canonicals stay, the archive has what is gone, and nothing is changed before it is asked for."""
+    fill(simhash, server, index, texts(100), on_duplicate=None)
+    before = read_all(server, index)
+    expected = expected_groups(before, 8)
+    duplicates = {id_ for id_ in expected if expected[id_] != id_}
+    shown = list(simhash.dedupe(index, action="delete", max_distance=8, verify=False))
+    assert {record.id: record.canonical for record in shown} == {id_: expected[id_] for id_ in duplicates}
+    assert {record.action for record in shown} == {"would delete"}
+    assert read_all(server, index) == before
+    archive = tmp_path / "removed.gz"
+    options = {"action": "delete", "dry_run": False, "max_distance": 8, "verify": False, "max_share": 1.0}
+    for wrong in ({}, {"archive": archive, "dry_run": True}, {"archive": archive, "action": "tag"}):
+        with pytest.raises(InvalidInputError, match="archive"):
+            simhash.dedupe(index, **options | wrong)
+    with pytest.raises(GuardRailError):
+        list(simhash.dedupe(index, **options | {"max_share": 0.2, "archive": archive}))
+    assert read_all(server, index) == before
+    records = list(simhash.dedupe(index, archive=archive, **options))
+    assert {record.id: record.canonical for record in records} == {id_: expected[id_] for id_ in duplicates}
+    assert {record.action for record in records} == {"deleted"}
+    assert archived(archive) == {id_: before[id_] for id_ in duplicates}
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
+    assert set(read_all(server, index)) == set(before) - duplicates
+    assert list(simhash.dedupe(index, archive=tmp_path / "next.gz", **options)) == []
+    # As after a kill at the last moment, when the plan was gone already: all of it is done.
+    assert list(simhash.dedupe(index, archive=archive, **options)) == []
+    put(server, index, [{"_id": "again", "body": next(iter(before.values()))["body"]}])
+    list(simhash.backfill(index))
+    with pytest.raises(InvalidInputError, match="exists"):
+        list(simhash.dedupe(index, archive=archive, **options))
+    assert archived(archive) == {id_: before[id_] for id_ in duplicates}
+
+
+def test_a_dedupe_that_was_ended_goes_on(server, index, simhash, tmp_path, monkeypatch):
+    """By the plan beside its archive, whatever is asked for now; of another index it is refused."""
+    fill(simhash, server, index, [texts(1)[0]] * 7, on_duplicate=None)
+    archive = tmp_path / "removed.gz"
+    real = apply.delete_documents
+    monkeypatch.setattr(apply, "delete_documents", lambda *_: (_ for _ in ()).throw(ConnectionError("gone")))
+    options = {"action": "delete", "dry_run": False, "archive": archive, "max_share": 1.0}
+    with pytest.raises(ConnectionError):
+        list(simhash.dedupe(index, **options))
+    assert {path.name for path in tmp_path.iterdir()} == {"removed.gz", "removed.gz.plan"}
+    monkeypatch.setattr(apply, "delete_documents", real)
+    simhash.create_index(f"{index}-other", text_field="body", settings=ONE_SHARD)
+    with pytest.raises(InvalidInputError, match="another index"):
+        list(simhash.dedupe(f"{index}-other", **options))
+    records = list(simhash.dedupe(index, **options | {"limit": 0}))
+    assert [record.action for record in records] == ["deleted"] * 6
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
+    assert len(archived(archive)) == 6
+    assert len(read_all(server, index)) == 1
+
+
+def test_dedupe_tags(server, index, simhash):
+    """As reconcile does, with a record of each duplicate."""
+    fill(simhash, server, index, texts(60), on_duplicate=None)
+    records = list(simhash.dedupe(index, dry_run=False, max_distance=8))
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 8)
+    assert {record.id for record in records} == {id_ for id_, group in stored_groups(found).items() if group != id_}
+    assert {record.action for record in records} == {"tagged"}
+
+
+def test_pairs_within_and_between(server, index, simhash):
+    """Every pair once; between two indices, from one to the other."""
+    found = texts(120)
+    prints = [fingerprint(text) for text in found]
+    for name, part in (("a", range(60)), ("b", range(60, 120))):
+        simhash.create_index(f"{index}-{name}", text_field="body", settings=ONE_SHARD)
+        documents = numbered(found)
+        list(simhash.ingest(f"{index}-{name}", [documents[n] for n in part], on_duplicate=None))
+        server.request("POST", f"/{index}-{name}/_refresh")
+    near = {(a, b): (prints[a] ^ prints[b]).bit_count() for b in range(120) for a in range(b)}
+    near = {pair: distance for pair, distance in near.items() if distance <= 8}
+    inside = list(simhash.pairs(f"{index}-a", max_distance=8))
+    told = {tuple(sorted((int(pair.id), int(pair.other_id)))): pair.distance for pair in inside}
+    assert told == {pair: distance for pair, distance in near.items() if pair[1] < 60}
+    assert len(told) == len(inside)
+    between = list(simhash.pairs(f"{index}-b", f"{index}-a", max_distance=8))
+    told = {(int(pair.other_id), int(pair.id)): pair.distance for pair in between}
+    assert told == {pair: distance for pair, distance in near.items() if pair[0] < 60 <= pair[1]}
+    assert {(pair.index, pair.other_index) for pair in between} == {(f"{index}-b", f"{index}-a")}
+    assert len(list(simhash.pairs(f"{index}-a", f"{index}-*", max_distance=8))) >= len(inside)

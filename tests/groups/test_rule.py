@@ -1,0 +1,249 @@
+"""The grouping of an index: what is read from ``_meta``, what a caller may ask for, and what is refused."""
+
+import pytest
+
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.groups.order import OrderKey, check_order, parse_key
+from es_simhash.groups.rule import Grouping, GroupingRequest, Within, choose_grouping, parse_within
+from es_simhash.groups.settings_flow import find_field
+from es_simhash.hashing import get_scheme
+from es_simhash.lookup.verification import Verification
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.texts.measures import TextMeasure
+from es_simhash.texts.similarity import check_bound
+
+DAY = 86_400_000
+FULL = Grouping(
+    "connected", 8, ("source:x>y>*", "published", "-views", "longest"), 0.9, "source", Within("at", 7 * DAY)
+)
+NOISY = Grouping(max_distance=16, similarity=0.9, measure=TextMeasure("edit", "characters"))
+
+
+def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
+    """So that nobody groups by values which no document seems to have."""
+    below = {"properties": {"source": {"type": "keyword", "fields": {"raw": {"type": "keyword"}}}}}
+    mapping = {"properties": {"open": below, "nested": {"type": "nested", **below}, "off": {"enabled": False, **below}}}
+    types = [find_field(mapping, f"{name}.source").get("type") for name in ("open", "nested", "off", "none")]
+    assert types == ["keyword", "nested", "object", None]
+    assert find_field(mapping, "open.source.raw") == {"type": "keyword"}
+    assert find_field({**mapping, "enabled": False}, "open.source")["type"] == "object"
+
+
+def settings(grouping=None, *, text_fields=("body",), scheme="shingles-2", max_distance=None):
+    extra = None if grouping is None else {"grouping": grouping}
+    return IndexSettings(get_scheme(scheme), text_fields, max_distance, extra=extra)
+
+
+@pytest.mark.parametrize("grouping", [Grouping(), FULL, Grouping(per="a"), Grouping(similarity=0), NOISY])
+def test_what_is_recorded_is_read_again(grouping):
+    """As plain JSON values."""
+    assert Grouping.from_dict(grouping.to_dict()) == grouping
+
+
+def test_what_stands_in_the_mapping():
+    """The order is a list, the span a pair."""
+    assert FULL.to_dict() == {
+        "rule": "connected",
+        "max_distance": 8,
+        "canonical": ["source:x>y>*", "published", "-views", "longest"],
+        "similarity": 0.9,
+        "per": "source",
+        "within": ["at", "7d"],
+    }
+    assert NOISY.to_dict()["similarity"] == {"at_least": 0.9, "measure": "edit", "unit": "characters"}
+    assert Grouping().to_dict() == {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
+
+
+def test_an_earlier_version_refuses_another_measure():
+    """It takes the similarity for a number, and says that another version wrote what it cannot read."""
+    with pytest.raises(TypeError):
+        check_bound(NOISY.to_dict()["similarity"])
+    for recorded in ({"at_least": 0.9}, {"at_least": 0.9, "measure": "cosine", "unit": "words"}):
+        with pytest.raises(MappingError):
+            Grouping.from_dict({**NOISY.to_dict(), "similarity": recorded})
+
+
+def test_a_measure_stays_where_only_the_bound_is_given():
+    """A preset or a whole Verification changes it; without a comparison there is none."""
+    by_words = Verification(0.7)
+    assert GroupingRequest(verify=0.7).put_on(NOISY).measure == NOISY.measure
+    assert GroupingRequest(preset="noisy", max_distance=16).put_on(Grouping()) == NOISY
+    assert GroupingRequest(preset="noisy", verify=by_words).put_on(NOISY) == Grouping("star", 16, similarity=0.7)
+    assert GroupingRequest(preset="similar").put_on(NOISY) == Grouping("star", 12, similarity=0.8)
+    assert GroupingRequest(verify=False).put_on(NOISY) == Grouping(max_distance=16)
+    for wrong in (Verification(text_field="body"), Verification(texts=str)):
+        with pytest.raises(InvalidInputError):
+            GroupingRequest(verify=wrong)
+
+
+def test_a_record_of_an_earlier_version_groups_by_distance_alone():
+    """It stays valid, and nothing has to be asked for to go on."""
+    old = settings({"rule": "star", "max_distance": 8, "canonical": "-published"})
+    assert choose_grouping(old, GroupingRequest()) == Grouping("star", 8, ("-published",))
+    with pytest.raises(InvalidInputError):
+        choose_grouping(old, GroupingRequest(verify=True))
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        7,
+        {"rule": "star"},
+        {"rule": "moon", "max_distance": 3, "canonical": "id"},
+        {"rule": "star", "max_distance": 3, "canonical": []},
+        {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": 2},
+        {"rule": "star", "max_distance": 3, "canonical": ["id"], "within": ["at"]},
+        {"rule": "star", "max_distance": 3, "canonical": ["id"], "per": 7},
+    ],
+)
+def test_a_record_that_is_not_ours(recorded):
+    with pytest.raises(MappingError):
+        Grouping.read(settings(recorded))
+
+
+def test_defaults():
+    """Texts are compared where the index records its text fields."""
+    assert choose_grouping(settings(), GroupingRequest()).similarity == 0.8
+    assert choose_grouping(settings(text_fields=()), GroupingRequest()).similarity is None
+    assert choose_grouping(settings(), GroupingRequest(), has_texts=False).similarity is None
+    assert choose_grouping(settings(), GroupingRequest(verify=False)).similarity is None
+    assert choose_grouping(settings(max_distance=9), GroupingRequest()).max_distance == 9
+    assert choose_grouping(settings(), GroupingRequest(default_order="-x")).order == ("-x",)
+
+
+def test_presets():
+    """A preset gives distance and similarity; what is given beside it overrides it."""
+
+    def chosen(**asked):
+        grouping = choose_grouping(settings(max_distance=5), GroupingRequest(**asked))
+        return grouping.max_distance, grouping.similarity
+
+    assert chosen(preset="near") == (8, 0.9)
+    assert chosen(preset="near", verify=True) == (8, 0.9)
+    assert chosen(preset="near", verify=0.5) == (8, 0.5)
+    assert chosen(preset="near", verify=False) == (8, None)
+    assert chosen(preset="near", max_distance=2) == (2, 0.9)
+    assert chosen(verify=True) == (5, 0.8)
+    with pytest.raises(InvalidInputError):
+        choose_grouping(settings(scheme="words-1"), GroupingRequest(preset="near"))
+
+
+def test_texts_that_are_not_known():
+    """An index that does not record its text fields cannot be grouped by texts, nor by their length."""
+    for asked in ({"verify": True}, {"canonical": ["n", "longest"]}):
+        with pytest.raises(InvalidInputError):
+            choose_grouping(settings(text_fields=()), GroupingRequest(**asked))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"rule": "star"},
+        {"max_distance": 9},
+        {"verify": False},
+        {"verify": 0.8},
+        {"canonical": "id"},
+        {"per": False},
+        {"per": "other"},
+        {"within": False},
+        {"within": ("at", "6d")},
+    ],
+)
+def test_another_grouping_than_the_recorded_one(asked):
+    """It is refused, but for an operation that may differ."""
+    recorded = settings(FULL.to_dict())
+    with pytest.raises(InvalidInputError):
+        choose_grouping(recorded, GroupingRequest(**asked))
+    assert choose_grouping(recorded, GroupingRequest(**asked), may_differ=True) != FULL
+
+
+def test_the_recorded_grouping_asked_for():
+    """In other words, too."""
+    same = GroupingRequest(
+        "connected",
+        8,
+        ["source:x>y>*", "published", "-views", "longest", "id"],
+        verify=0.9,
+        per="source",
+        within=("at", "168h"),
+    )
+    assert choose_grouping(settings(FULL.to_dict()), same) == FULL
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("id", OrderKey("id")),
+        ("longest", OrderKey("longest")),
+        ("published", OrderKey("field", "published")),
+        ("-a.b", OrderKey("field", "a.b", is_descending=True)),
+        ("source:a b>*>c", OrderKey("preference", "source", values=("a b", "*", "c"))),
+    ],
+)
+def test_keys_of_an_order(text, key):
+    assert parse_key(text) == key
+
+
+@pytest.mark.parametrize(
+    "canonical",
+    ["", "-", [], "source:", ":a", "-source:a", "source:a>>b", "source:a>a", ["id", "views"], ["views", "-views"]],
+)
+def test_orders_that_cannot_be_used(canonical):
+    with pytest.raises(InvalidInputError):
+        check_order(canonical)
+
+
+@pytest.mark.parametrize("canonical", [7, [7], {"id"}])
+def test_orders_of_a_wrong_type(canonical):
+    with pytest.raises(TypeError):
+        check_order(canonical)
+
+
+def test_ranks():
+    """The preferred of several values counts, and a document without a value comes last."""
+    key = parse_key("source:x>*>z")
+    assert [key.rank(values) for values in (["x"], ["other"], ["z"], ["z", "x"], [])] == [0, 1, 2, 0, float("inf")]
+    assert parse_key("source:x").rank(["other"]) == 1
+    assert parse_key("views").rank([3, 1, 2]) == 1
+    assert parse_key("-views").rank(["3", 1]) == -3
+    assert parse_key("-views").rank([]) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("span", "milliseconds", "shown"),
+    [("7d", 7 * DAY, "7d"), ("90m", 5_400_000, "90m"), ("1500ms", 1500, "1500ms"), ("0s", 0, "0d")],
+)
+def test_spans(span, milliseconds, shown):
+    within = parse_within(("at", span))
+    assert (within.milliseconds, within.span) == (milliseconds, shown)
+
+
+@pytest.mark.parametrize("pair", [("at", "7"), ("at", "7w"), ("at", "-7d"), ("", "7d"), ("at", "1.5d"), ("at", "٧d")])
+def test_spans_that_cannot_be_used(pair):
+    with pytest.raises(InvalidInputError):
+        parse_within(pair)
+
+
+@pytest.mark.parametrize("value", ["at:7d", ("at",), ("at", 7), 7])
+def test_spans_of_a_wrong_type(value):
+    with pytest.raises(TypeError):
+        parse_within(value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"verify": "yes"}, TypeError),
+        ({"verify": 2}, InvalidInputError),
+        ({"preset": "nearly"}, InvalidInputError),
+        ({"rule": "moon"}, InvalidInputError),
+        ({"per": ""}, InvalidInputError),
+        ({"per": 7}, TypeError),
+        ({"per": True}, TypeError),
+        ({"max_distance": 65}, InvalidInputError),
+    ],
+)
+def test_requests_that_cannot_be_used(asked, error):
+    """They are refused before a server is asked."""
+    with pytest.raises(error):
+        GroupingRequest(**asked)

@@ -1,0 +1,311 @@
+"""Groups by texts, keywords and dates, on real servers: what reconcile and pairs make of them."""
+
+import functools
+import random
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError, fingerprint_fields
+from tests.reference import are_neighbours, canonical_order, connected_of, distance, jaccard, star_of
+from tests.servers.support import ONE_SHARD, put, read_all, stored_groups, texts
+
+MAPPINGS = {
+    "properties": {
+        "source": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
+        "views": {"type": "long"},
+        "published": {"type": "date"},
+    }
+}
+DAY = 86_400_000
+
+
+def fill(simhash, server, index, count=120):
+    """Write documents whose fingerprints are near more often than their texts, and return them by id."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=MAPPINGS)
+    chance = random.Random(7)
+    found = {}
+    for number, text in enumerate(texts(count, edits=4)):
+        document = {"body": text} if number % 17 else {"title": text}
+        value = chance.choice([0, 0xFF00FF00FF00FF00]) ^ 1 << chance.randrange(3)
+        document |= fingerprint_fields(value)
+        if number % 11:
+            document["source"] = chance.choice(["x", "y"])
+        if number % 7:
+            document["published"] = f"2026-03-{chance.randint(1, 28):02d}T00:00:00Z"
+        if number % 5:
+            document["views"] = chance.sample(range(-9, 9), chance.randint(1, 2))
+        found[f"{number:05d}"] = document
+    put(server, index, [{"_id": id_, **document} for id_, document in found.items()])
+    return found
+
+
+def oracle(stored, grouping):
+    """Return the group of each document, by slow and obvious code."""
+    items = []
+    for id_, source in stored.items():
+        day = source.get("published")
+        views = source.get("views", [])
+        items.append(
+            {
+                "id": id_,
+                "index": "",
+                "fingerprint": int(source["simhash"]["fingerprint"], 16),
+                "text": source.get("body"),
+                "source.raw": [source["source"]] if "source" in source else [],
+                "published": [DAY * int(day[8:10])] if day else [],
+                "views": views if isinstance(views, list) else [views],
+            }
+        )
+    order = canonical_order(items, grouping.get("canonical", ["id"]))
+    within = grouping.get("within")
+
+    @functools.cache
+    def near(a, b):
+        return are_neighbours(
+            items[order[a]],
+            items[order[b]],
+            max_distance=grouping["max_distance"],
+            similarity=grouping["verify"],
+            per=grouping.get("per"),
+            within=within and (within[0], DAY * int(within[1][:-1])),
+        )
+
+    rule = star_of if grouping.get("rule", "star") == "star" else connected_of
+    places = rule(len(items), near)
+    return {items[order[a]]["id"]: items[order[b]]["id"] for a, b in enumerate(places)}
+
+
+@pytest.mark.parametrize(
+    "grouping",
+    [
+        {"max_distance": 4, "verify": 0.6},
+        {"max_distance": 4, "verify": 0.6, "rule": "connected", "canonical": ["source.raw:y>*", "-views", "published"]},
+        {"max_distance": 40, "verify": 0.5, "per": "source.raw", "within": ("published", "7d"), "canonical": "longest"},
+    ],
+    ids=["star", "connected", "conditions"],
+)
+def test_the_result_is_the_rules(server, index, simhash, grouping):
+    """A second run writes nothing, and what is recorded is used from then on."""
+    fill(simhash, server, index)
+    shown = simhash.reconcile(index, dry_run=True, **grouping)
+    report = simhash.reconcile(index, **grouping)
+    stored = read_all(server, index)
+    expected = oracle(stored, {**grouping, "canonical": list_of(grouping.get("canonical", "id"))})
+    assert stored_groups(stored) == expected
+    assert 10 < report.duplicates < 100
+    assert (report.is_settled, report.changed, report.groups) == (True, shown.changed, len(set(expected.values())))
+    assert report.unread == (8 if "per" not in grouping else report.unread)
+    assert simhash.reconcile(index).changed == 0
+    assert simhash.reconcile(index, since="2026-01-01").changed == 0
+    with pytest.raises(InvalidInputError):
+        simhash.reconcile(index, verify=0.55)
+
+
+def list_of(canonical):
+    return [canonical] if isinstance(canonical, str) else canonical
+
+
+def test_a_text_that_a_plain_update_changed(server, index, simhash):
+    """The present text decides, not the one of the fingerprint."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    same = fingerprint_fields(7)
+    text = "the council approved the new bridge on tuesday"
+    put(server, index, [{"_id": id_, "body": text, **same} for id_ in "abc"])
+    report = simhash.reconcile(index, verify=True)
+    assert (report.groups, report.duplicates) == (1, 2)
+    server.request("POST", f"/{index}/_update/b?refresh=true", {"doc": {"body": "shares of the chip maker fell again"}})
+    report = simhash.reconcile(index)
+    assert (report.groups, report.changed, report.unread) == (2, 1, 0)
+    assert stored_groups(read_all(server, index)) == {"a": "a", "b": "b", "c": "a"}
+
+
+def test_fields_that_cannot_decide(server, index, simhash):
+    """``per`` needs a keyword, ``within`` a date, a preference a keyword; nothing is recorded."""
+    fill(simhash, server, index, 3)
+    for wrong in (
+        {"per": "source"},
+        {"per": "missing"},
+        {"within": ("views", "7d")},
+        {"canonical": ["source:x>y"]},
+        {"canonical": "source.raw"},
+    ):
+        with pytest.raises(MappingError):
+            simhash.reconcile(index, **wrong)
+    assert [check.scheme for check in simhash.check(index)] == ["shingles-2"]
+    assert "grouping" not in str(server.request("GET", f"/{index}/_mapping"))
+
+
+def meta_of(server, name):
+    return server.request("GET", f"/{name}/_mapping")[name]["mappings"]["_meta"]
+
+
+def begin_regrouping(server, name, **changed):
+    """Record a change of the grouping, as a reconcile does that is killed then."""
+    meta = meta_of(server, name)
+    own = meta["es_simhash"]["simhash"]
+    own["regrouping"] = {"from": own["grouping"], "to": {**own["grouping"], **changed}}
+    server.request("PUT", f"/{name}/_mapping", {"_meta": meta})
+
+
+def test_regrouping_replaces_the_grouping(server, index, simhash):
+    """By another rule, order, distance and verification; what is not given stays, and the record says so."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=1, verify=False, canonical="-views")
+    assert {fault.kind for fault in simhash.check(index)[0].faults} == {"not_verified"}
+    before = read_all(server, index)
+    asked = {"rule": "connected", "max_distance": 4, "verify": 0.6, "per": "source.raw"}
+    with pytest.raises(InvalidInputError):
+        simhash.reconcile(index, **asked)
+    shown = simhash.reconcile(index, dry_run=True, **asked)
+    assert read_all(server, index) == before
+    report = simhash.reconcile(index, regroup=True, **asked)
+    expected = oracle(before, {**asked, "canonical": ["-views"]})
+    assert stored_groups(read_all(server, index)) == expected
+    assert (report.changed, report.is_settled) == (shown.changed, True)
+    check = simhash.check(index)[0]
+    assert check.faults == ()
+    assert check.grouping == {
+        "rule": "connected",
+        "max_distance": 4,
+        "canonical": ["-views"],
+        "similarity": 0.6,
+        "per": "source.raw",
+    }
+    assert simhash.reconcile(index, **asked).changed == 0
+    simhash.reconcile(index, regroup=True, per=False, verify=False)
+    assert simhash.check(index)[0].grouping["similarity"] is None
+    assert "per" not in simhash.check(index)[0].grouping
+
+
+def test_a_change_of_the_grouping_that_was_stopped(server, index, simhash):
+    """Whatever reads or writes groups refuses, `check` names it, and the next run goes on with the same change."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=1, verify=False)
+    begin_regrouping(server, index, max_distance=3)
+    kinds = [fault.kind for fault in simhash.check(index)[0].faults]
+    assert kinds == ["regrouping", "not_verified"]
+    for refused in (
+        lambda: simhash.reconcile(index),
+        lambda: list(simhash.groups(index)),
+        lambda: list(simhash.ingest(index, [{"_id": "new", "body": "some text"}])),
+    ):
+        with pytest.raises(MappingError):
+            refused()
+    assert simhash.reconcile(index, dry_run=True).changed > 0
+    assert simhash.reconcile(index, regroup=True).is_settled
+    assert stored_groups(read_all(server, index)) == oracle(
+        read_all(server, index), {"max_distance": 3, "verify": None}
+    )
+    assert simhash.check(index)[0].grouping["max_distance"] == 3
+    assert "regrouping" not in meta_of(server, index)["es_simhash"]["simhash"]
+
+
+def test_removing_groups_ends_a_change_that_was_stopped(server, index, simhash):
+    """Afterwards the index records no grouping, and no change of one."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=1, verify=False)
+    begin_regrouping(server, index, max_distance=3)
+    simhash.remove(index, groups_only=True)
+    assert not {"grouping", "regrouping"} & set(meta_of(server, index)["es_simhash"]["simhash"])
+    assert simhash.reconcile(index, max_distance=2).is_settled
+
+
+def test_an_ingest_stops_when_the_grouping_changes(server, index, sync_simhash):
+    """It writes no group by the old rule after the change has begun."""
+    fill(sync_simhash, server, index, 5)
+    sync_simhash.reconcile(index, max_distance=1, verify=False)
+    written = []
+
+    def documents():
+        for number in range(3_000):
+            if number == 1_600:
+                begin_regrouping(server, index, max_distance=3)
+            yield {"_id": f"new{number}", "body": f"text number {number}"}
+
+    with pytest.raises(MappingError):
+        written.extend(sync_simhash.ingest(index, documents()))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] < 3_000
+
+
+def test_indices_that_a_change_has_reached_in_part(server, index, simhash):
+    """One index has the new grouping, one is being changed, one has the old one: the next run ends it."""
+    names = [f"{index}-{letter}" for letter in "abc"]
+    for name in names:
+        fill(simhash, server, name, 20)
+    simhash.reconcile(names, max_distance=1, verify=False)
+    simhash.reconcile(names[0], regroup=True, max_distance=3)
+    begin_regrouping(server, names[1], max_distance=3)
+    with pytest.raises(MappingError):
+        simhash.reconcile(names)
+    assert simhash.reconcile(names, regroup=True).is_settled
+    assert {check.grouping["max_distance"] for check in simhash.check(names)} == {3}
+    assert simhash.reconcile(names).changed == 0
+
+
+def test_groups_sorted_filtered_and_shown(server, index, simhash):
+    """By size, of a smallest size, with a document that matches; whole groups, with the fields asked for."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=4, verify=0.6)
+    stored = read_all(server, index)
+    groups = stored_groups(stored)
+    members = {name: {id_ for id_ in groups if groups[id_] == name} for name in set(groups.values())}
+    expected = {name: ids for name, ids in members.items() if len(ids) > 1}
+    by_size = sorted(expected, key=lambda name: (-len(expected[name]), name))
+    assert [group.id for group in simhash.groups(index)] == sorted(expected)
+    assert [group.id for group in simhash.groups(index, sort="size")] == by_size
+    largest = len(expected[by_size[0]])
+    assert [group.id for group in simhash.groups(index, min_size=largest)] == [
+        name for name in sorted(expected) if len(expected[name]) == largest
+    ]
+    wanted = {"term": {"source.raw": "x"}}
+    found = {group.id: {each.id for each in group.members} for group in simhash.groups(index, filter=wanted)}
+    assert found == {
+        name: ids for name, ids in expected.items() if any(stored[id_].get("source") == "x" for id_ in ids)
+    }
+    sizes = [len(group.members) for group in simhash.groups(index, filter=wanted, sort="size")]
+    assert sizes == sorted(sizes, reverse=True)
+    for group in simhash.groups(index, source=["views"]):
+        assert {each.id: dict(each.source) for each in group.members} == {
+            id_: {"views": stored[id_]["views"]} if "views" in stored[id_] else {} for id_ in expected[group.id]
+        }
+
+
+@pytest.mark.parametrize("wrong", [{"sort": "distance"}, {"min_size": 1}, {"verify": 2}, {"preset": "nearly"}])
+def test_groups_that_cannot_be_asked_for(server, index, simhash, wrong):
+    with pytest.raises(InvalidInputError):
+        list(simhash.groups(index, **wrong))
+
+
+def test_groups_and_pairs_whose_texts_are_similar(server, index, simhash):
+    """Texts are compared as they are now; a text that cannot be read has nothing in common with any."""
+    fill(simhash, server, index)
+    simhash.reconcile(index, max_distance=4, verify=False)
+    stored = read_all(server, index)
+    groups = stored_groups(stored)
+
+    def similarity(a, b):
+        texts_of = stored[a].get("body"), stored[b].get("body")
+        return -1 if None in texts_of else float(jaccard(*texts_of))
+
+    expected = {}
+    for name in set(groups.values()):
+        others = [id_ for id_ in groups if groups[id_] == name != id_ and similarity(id_, name) >= 0.5]
+        expected |= {name: {name, *others}} if others else {}
+    shown = {group.id: group.members for group in simhash.groups(index, verify=0.5)}
+    assert {name: {each.id for each in members} for name, members in shown.items()} == expected
+    assert all(each.similarity == similarity(each.id, name) for name, found in shown.items() for each in found)
+    numbers = {id_: int(source["simhash"]["fingerprint"], 16) for id_, source in stored.items()}
+    near = {
+        (a, b): similarity(a, b)
+        for a in stored
+        for b in stored
+        if a < b and distance(numbers[a], numbers[b]) <= 4 and similarity(a, b) >= 0.5
+    }
+    pairs = {
+        (min(p.id, p.other_id), max(p.id, p.other_id)): p for p in simhash.pairs(index, max_distance=4, verify=0.5)
+    }
+    assert {key: pair.similarity for key, pair in pairs.items()} == near
+    assert len(near) > 10
+    between = list(simhash.pairs(index, f"{index}*", max_distance=4, verify=0.5))
+    assert len(between) == 2 * len(near)

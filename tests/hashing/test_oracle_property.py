@@ -1,0 +1,189 @@
+"""
+The fast code against the slow oracle of tests/reference.py, on generated text and numbers.
+"""
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import example, given, strategies as st
+
+from es_simhash.hashing import (
+    Scheme,
+    block_neighbours,
+    block_terms,
+    fingerprint,
+    fingerprint_features,
+    fingerprints,
+    from_hex,
+    get_scheme,
+    hamming_distance,
+    hamming_distances,
+    join_blocks,
+    shingles as shingle_module,
+    simhash,
+    simhashes,
+    split_blocks,
+    to_hex,
+)
+from es_simhash.hashing.characters import normalise_codes, normalise_text, to_codes
+from es_simhash.hashing.hashes import HASHES
+from es_simhash.hashing.shingles import hash_runs
+from tests import reference
+
+WORDS64 = st.integers(0, 2**64 - 1)
+WEIGHTS = st.one_of(st.integers(0, 1000), st.floats(0, 1e6, allow_nan=False), st.sampled_from([0.5, 1, 2**-20, 2**30]))
+
+# Hypothesis draws from all of Unicode; the samples add what it seldom finds side by side: marks, jamo, kana with
+# voicing, ligatures, wide forms, scripts with vowel signs, surrogates, and few enough letters for shingles to repeat.
+TRICKY = "aab ßſŞ̸́̈ÅİıΣς각한ㄱｶﾞがㅤ①㎡½…ﬁ京都中国，。नमस्तेक़ไทยที่ລາວကျွန်ខ្មែរبَّתّ🙂‍️ー々\0\ud800\udfff￿͸"
+TEXTS = st.one_of(
+    st.text(),
+    st.text(st.sampled_from(TRICKY), max_size=60),
+    st.text(st.sampled_from("abc "), max_size=200),
+    st.text(st.characters(max_codepoint=0x24F)),
+    st.text(st.characters(), max_size=5).map(lambda text: text * 20),
+)
+
+
+@given(st.lists(st.tuples(WORDS64, WEIGHTS), max_size=40))
+def test_simhash_is_the_sign_of_the_exact_sum(pairs):
+    """simhash() equals a sum of exact fractions, bit by bit."""
+    hashes, weights = [value for value, _ in pairs], [weight for _, weight in pairs]
+    assert simhash(hashes, weights) == reference.simhash(hashes, weights)
+    assert simhash(hashes) == reference.simhash(hashes)
+
+
+@given(st.integers(1, 200), st.data())
+def test_simhash_of_any_length(bits, data):
+    """Hashes shorter and longer than a machine word are summed the same way."""
+    hashes = data.draw(st.lists(st.integers(0, 2**bits - 1), max_size=12))
+    assert simhash(hashes, bits=bits) == reference.simhash(hashes, bits=bits)
+
+
+@given(st.lists(st.tuples(WORDS64, WEIGHTS), max_size=30), st.randoms())
+def test_order_changes_nothing(pairs, random):
+    """The order of the features does not change a bit."""
+    shuffled = random.sample(pairs, len(pairs))
+    first, second = (simhash([h for h, _ in some], [w for _, w in some]) for some in (pairs, shuffled))
+    assert first == second
+
+
+@given(st.integers(1, 9), st.data())
+def test_rows_are_summed_like_single_documents(features, data):
+    """simhashes() of a table equals simhash() of each row."""
+    rows = data.draw(st.lists(st.lists(st.tuples(WORDS64, WEIGHTS), min_size=features, max_size=features), min_size=1))
+    hashes, weights = [[h for h, _ in row] for row in rows], [[w for _, w in row] for row in rows]
+    assert simhashes(hashes, weights).tolist() == [simhash(*row) for row in zip(hashes, weights, strict=True)]
+
+
+@given(st.lists(WORDS64, min_size=1, max_size=3), st.integers(250, 1200))
+def test_counts_beyond_a_byte(values, repeats):
+    """More features than the 255 that one byte can count are still counted exactly."""
+    hashes = values * repeats + values[:1]
+    assert simhash(hashes) == reference.simhash(hashes)
+
+
+@given(TEXTS)
+@example("e" + "\u0301" * 200)
+@example("क" + "\u093c\u094d" * 100)
+@example("a\u0378\u0301")
+def test_normalisation(text):
+    """The table and the slow path together equal NFKC, case folding and the rule for word characters."""
+    got = "".join(map(chr, normalise_codes(to_codes(text)).tolist()))
+    assert got.split() == reference.normalise(text).split()
+    assert normalise_text(text).split() == got.split()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@given(TEXTS, st.integers(1, 16), st.sampled_from(["log", "linear", "set"]), st.sampled_from(HASHES))
+def test_shingles(version, text, size, weighting, name):
+    """Shingles of any version, size, weighting and hash equal the oracle's."""
+    scheme = get_scheme(f"shingles-{version}", size=size, weighting=weighting, hash=name)
+    expected = reference.fingerprint(text, version=version, size=size, weighting=weighting, hash=name)
+    assert fingerprint(text, scheme=scheme) == expected
+
+
+@given(TEXTS, st.integers(1, 4), st.sampled_from(["log", "linear", "set"]))
+def test_words(text, size, weighting):
+    """Word shingles of any size and weighting equal the oracle's."""
+    scheme = get_scheme("words", size=size, weighting=weighting)
+    expected = reference.fingerprint(text, name="words", size=size, weighting=weighting)
+    assert fingerprint(text, scheme=scheme) == expected
+
+
+@given(TEXTS, st.sampled_from(HASHES), WORDS64, st.sampled_from(["shingles", "words"]))
+def test_hashes_and_seeds(text, name, seed, kind):
+    """Every hash gives the oracle's bits with every seed, in arrays or one by one."""
+    scheme = get_scheme(kind, hash=name, seed=seed, size=4)
+    assert fingerprint(text, scheme=scheme) == reference.fingerprint(
+        text, name=kind, size=4, hash=name, seed=seed, weighting=scheme.parameters["weighting"]
+    )
+
+
+@given(st.lists(TEXTS, max_size=12), st.sampled_from(["shingles", "shingles-1", "words"]))
+def test_batches(texts, name):
+    """A text's fingerprint does not depend on the other texts of its batch."""
+    assert fingerprints(texts, scheme=name) == [fingerprint(text, scheme=name) for text in texts]
+
+
+@pytest.mark.parametrize("size", range(1, 17))
+@given(st.lists(st.integers(0, 0x10FFFF), min_size=16, max_size=24), WORDS64)
+def test_windows(size, codes, seed):
+    """Windows hashed in arrays equal the xxhash library, for every size and seed."""
+    array = np.array(codes, np.uint32)
+    data = array.astype("<u4").tobytes()
+    expected = [xxhash.xxh3_64_intdigest(data[4 * at : 4 * (at + size)], seed) for at in range(len(codes) - size + 1)]
+    assert hash_runs(array, size, "xxh3_64", seed=seed).tolist() == expected
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@given(TEXTS, st.integers(1, 40), st.integers(1, 60), st.integers(1, 6))
+def test_long_texts(version, text, piece, limit, size):
+    """A text counted in pieces, with a table that keeps overflowing, has the bits of one counted at once."""
+    scheme = get_scheme(f"shingles-{version}", size=size)
+    found = shingle_module.fold_long_text(text, scheme, piece=piece, table_limit=limit, pending_limit=limit)
+    assert found == reference.fingerprint(text, version=version, size=size)
+    assert normalise_text(text, piece=piece).split() == reference.normalise(text).split()
+
+
+@given(st.dictionaries(st.text(max_size=5), WEIGHTS, max_size=10))
+def test_caller_features(features):
+    """Features of the caller's are hashed as UTF-8 and summed by weight."""
+    hashes = [reference.hash_bytes(name.encode("utf-8", "surrogatepass")) for name in features]
+    expected = reference.simhash(hashes, list(features.values()))
+    if not any(features.values()):
+        assert fingerprint_features(features) is None
+    elif any(weight * 2**20 >= 1 for weight in features.values()):
+        assert fingerprint_features(features) == expected
+
+
+@given(WORDS64, st.lists(WORDS64, max_size=20))
+def test_distances(value, others):
+    """Distances in arrays equal those of single pairs."""
+    assert hamming_distances(value, others).tolist() == [reference.distance(value, other) for other in others]
+    assert [hamming_distance(value, other) for other in others] == hamming_distances(value, others).tolist()
+
+
+@given(WORDS64)
+def test_round_trips(value):
+    """Hex digits, blocks and block terms all spell the same fingerprint."""
+    assert from_hex(to_hex(value)) == value
+    assert join_blocks(split_blocks(value)) == value
+    assert "".join(block_terms(value)) == to_hex(value)
+
+
+@given(st.integers(0, 65535), st.integers(0, 3))
+def test_neighbours(block, radius):
+    """The neighbours of a block are exactly the blocks within the radius, nearest first."""
+    found = block_neighbours(block, radius)
+    assert set(found) == {other for other in range(65536) if (block ^ other).bit_count() <= radius}
+    assert [reference.distance(block, other) for other in found] == sorted(
+        reference.distance(block, other) for other in found
+    )
+
+
+@given(st.integers(1, 16), st.sampled_from(HASHES), WORDS64)
+def test_schemes_survive_their_description(size, name, seed):
+    """A scheme equals the one read back from its description."""
+    scheme = get_scheme("shingles", size=size, hash=name, seed=seed)
+    assert Scheme.from_dict(scheme.to_dict()) == scheme

@@ -1,0 +1,383 @@
+"""The ingest helper: what comes out for each kind of action, and that nothing given is changed."""
+
+import asyncio
+import copy
+import importlib
+import json
+
+import pytest
+
+from es_simhash import InvalidInputError, Problem, document_fields, with_fingerprints
+from es_simhash.mapping.fields import GROUPED, OWNED
+
+TEXT = "The council approved the new bridge over the river on Tuesday."
+FUNCTION = "int twice(int n) { return 2 * n } ctx._source.n = twice(2)"
+NOTHING_ELSE = {"passages": None, "error": None, "contained_in": None}
+OTHER = "Shares fell sharply after the company cut its forecast for the year."
+
+
+def helped(*actions, text_field="body", **options):
+    """Return what comes out for *actions*, having checked that they were not changed."""
+    before = copy.deepcopy(actions)
+    finished = list(with_fingerprints(actions, text_field=text_field, **options))
+    assert list(before) == list(actions)
+    return finished
+
+
+def fields(text, **options):
+    return document_fields(text, **options)["simhash"]
+
+
+def test_a_plain_document_gets_one_nested_object():
+    """Everything else stays as it is, metadata included."""
+    [action] = helped({"_id": "1", "_index": "news", "body": TEXT, "n": 1})
+    assert action == {"_id": "1", "_index": "news", "body": TEXT, "n": 1, "simhash": fields(TEXT)}
+
+
+@pytest.mark.parametrize("operation", ["index", "create"])
+def test_the_document_under_source_gets_the_object(operation):
+    """An action with ``_source`` keeps its shape."""
+    [action] = helped({"_op_type": operation, "_id": "1", "_source": {"body": TEXT}})
+    assert action == {"_op_type": operation, "_id": "1", "_source": {"body": TEXT, "simhash": fields(TEXT)}}
+
+
+OWN = json.dumps(fields(TEXT))
+UPDATE = (
+    '"doc": {"body": "%s", "n": 1.10%s}, "upsert": {"body": "%s", "n": 2.50%s}, "script": {"params": {"n": 3.0}%s}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "sent"),
+    [
+        ('{"body": "%s", "n": 1.10}', {}, '{"body": "%s", "n": 1.10, "simhash": OWN}'),
+        ('{"simhash": {"fingerprint": "7"},"n": 1.10, "body": "%s"}', {}, '{"simhash": OWN, "n": 1.10, "body": "%s"}'),
+        ('{"simhash.value": "7", "n": 1.10, "body": "%s"}', {}, '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"version": 1.10,\n"body": "%s"}\n', {}, '{"version": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"_id": "1", "routing": "r", "n": 1.10, "body": "%s"}', {"_id": "1", "routing": "r"},
+         '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"_op_type": "create", "_source": {"n": 1.10, "body": "%s"}}', {"_op_type": "create"},
+         '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("convert", [str, str.encode])
+def test_a_document_as_json_text_goes_on_as_that_text(text, header, sent, convert):
+    """With our object put in, in place of an earlier one; the helpers send it as it is."""
+    [action] = helped(convert(text % TEXT))
+    assert action == {**header, "_source": (sent % TEXT).replace("OWN", OWN)}
+    assert json.loads(action["_source"])["simhash"] == fields(TEXT)
+    assert helped(action) == [action]
+
+
+@pytest.mark.parametrize("source", ["%s", '"_source": {%s}'])
+def test_an_update_as_json_text_goes_on_as_that_text(source):
+    """The partial document, the whole one and the script, also through the helpers of both clients."""
+    given = UPDATE % (TEXT, "", TEXT, "", ', "source": "x()"')
+    own = f', "simhash": {OWN}'
+    whole = own[:-1] + ', "passages": null, "error": null, "contained_in": null}'
+    sent = "{" + UPDATE % (TEXT, whole, TEXT, own, ', "source": "ctx._source.remove(\'simhash\'); x()"')
+    text = '{"_op_type": "update", "_id": "1", %s}' % (source % given[:-1])
+    [action] = helped(text, on_problem=lambda _: None)
+    for helpers in ("elasticsearch.helpers.actions", "opensearchpy.helpers.actions"):
+        expand = importlib.import_module(helpers).expand_action
+        assert expand(action) == ({"update": {"_id": "1"}}, sent)
+
+
+def test_a_key_that_stands_twice_is_told():
+    """The text goes on as it is, and the server refuses it, as it does without us."""
+    problems, text = [], '{"body": "one", "body": "two"}'
+    assert helped(text, on_problem=problems.append) == [text]
+    assert "'body' stands twice" in problems[0].reason
+
+
+def test_a_delete_is_passed_on_as_it_is():
+    """The very object, not a copy."""
+    action = {"_op_type": "delete", "_id": "1"}
+    assert helped(action)[0] is action
+
+
+def test_a_delete_as_json_text_is_a_delete():
+    """The helpers would index the text as a document."""
+    action = {"_op_type": "delete", "_id": "1"}
+    assert helped(json.dumps(action)) == [action]
+
+
+@pytest.mark.parametrize("text", ["{", '{"n": ' + "1" * 5_000 + "}", "[" * 100_000, b"\xff", "3"])
+def test_json_text_that_cannot_be_read_is_passed_on(text):
+    """Reported, and no harm to the documents around it."""
+    problems = []
+    first, second, third = helped({"body": TEXT}, text, {"body": TEXT}, on_problem=problems.append)
+    assert (first, second) == (third, text)
+    assert [each.position for each in problems] == [1]
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "…!?--", "🎉🎉", None])
+def test_a_text_without_features_gets_no_fields(text):
+    """So it matches nothing; and nothing is reported, for nothing is wrong."""
+    problems = []
+    assert helped({"body": text}, on_problem=problems.append) == [{"body": text}]
+    assert problems == []
+
+
+def test_a_fingerprint_of_an_earlier_text_is_taken_out():
+    """Nor its group: documents read from an index and written again keep nothing of a text that is gone."""
+    old = {"body": "", "simhash": {**fields(TEXT), "group": "g"}, "simhash.block0": "abcd"}
+    assert helped(old) == [{"body": ""}]
+
+
+@pytest.mark.parametrize("value", [42, 1.5, True, {"en": TEXT}, ["a", 7]])
+def test_what_is_no_text_is_reported_and_passed_on(value):
+    """The document is not lost, and the report names position, id and field."""
+    problems = []
+    [action] = helped({"_id": "x", "body": value}, on_problem=problems.append)
+    assert action == {"_id": "x", "body": value}
+    assert [(p.position, p.id) for p in problems] == [(0, "x")]
+    assert "'body'" in problems[0].reason
+
+
+def test_problems_are_logged_where_nobody_listens(caplog):
+    """A warning, with the id."""
+    helped({"_id": "x", "body": 1})
+    assert "'x'" in caplog.text
+
+
+@pytest.mark.parametrize("thing", [None, 3, "not json", b"\xff", ("a", "b"), "[1, 2]"])
+def test_what_is_no_document_is_reported_and_passed_on(thing):
+    """The server, or the client's helper, then says what it thinks of it."""
+    problems = []
+    assert list(with_fingerprints([thing], text_field="body", on_problem=problems.append)) == [thing]
+    assert len(problems) == 1
+
+
+def test_several_fields_are_read_in_order():
+    """Title and body make one text; a missing one is left out."""
+    both, one = helped({"title": "Bridge", "body": TEXT}, {"body": TEXT}, text_field=["title", "body"])
+    assert both["simhash"] == fields(f"Bridge\n{TEXT}")
+    assert one["simhash"] == fields(TEXT)
+
+
+@pytest.mark.parametrize(
+    "document", [{"article": {"body": TEXT}}, {"article.body": TEXT}, {"article": [{"body": TEXT}, {"n": 1}]}]
+)
+def test_paths_are_read_nested_dotted_and_through_lists(document):
+    """All the ways in which a document may spell a field."""
+    [action] = helped(document, text_field="article.body")
+    assert action["simhash"] == fields(TEXT)
+
+
+def test_another_prefix():
+    """The prefix is the caller's to choose."""
+    [action] = helped({"body": TEXT}, prefix="body_hash", value=False)
+    assert set(action["body_hash"]) == {"fingerprint", "block0", "block1", "block2", "block3"}
+
+
+def test_a_clash_with_the_users_own_field_is_reported():
+    """Their field stays; the document goes on without a fingerprint."""
+    problems = []
+    [action] = helped({"body": TEXT, "simhash": "mine"}, on_problem=problems.append)
+    assert action == {"body": TEXT, "simhash": "mine"}
+    assert "choose another prefix" in problems[0].reason
+
+
+class TestUpdates:
+    """Partial updates change, clear or leave the fields, as they change, clear or leave the text."""
+
+    def test_new_text_new_fingerprint(self):
+        """The doc carries the object, with a null for what another text may have left there."""
+        [action] = helped({"_op_type": "update", "_id": "1", "doc": {"body": TEXT}})
+        assert action["doc"] == {"body": TEXT, "simhash": {**fields(TEXT), **NOTHING_ELSE}}
+
+    def test_a_text_with_passages_and_no_fingerprint(self):
+        """The server merges objects: what is not stated stays, so everything is."""
+        [action] = helped(
+            {"_op_type": "update", "_id": "1", "doc": {"body": "the of and to in the of and"}},
+            scheme="keywords",
+            passages=True,
+        )
+        own = action["doc"]["simhash"]
+        assert set(own) == set(OWNED) | set(GROUPED)
+        assert [name for name in own if own[name] is not None] == ["passages"]
+
+    @pytest.mark.parametrize("text", [None, "", "?!"])
+    def test_text_cleared_fields_cleared(self, text):
+        """A null takes the place of the stored object."""
+        [action] = helped({"_op_type": "update", "_id": "1", "doc": {"body": text}})
+        assert action["doc"] == {"body": text, "simhash": None}
+
+    def test_text_untouched_fields_untouched(self):
+        """The doc goes on as it is."""
+        [action] = helped({"_op_type": "update", "_id": "1", "doc": {"views": 3}})
+        assert action["doc"] == {"views": 3}
+
+    def test_a_null_above_a_path_clears(self):
+        """``{"article": null}`` takes the text with it."""
+        [action] = helped({"_op_type": "update", "doc": {"article": None}}, text_field="article.body")
+        assert action["doc"] == {"article": None, "simhash": None}
+
+    def test_an_object_beside_a_path_does_not(self):
+        """``{"article": {"views": 3}}`` is merged, and leaves the text."""
+        [action] = helped({"_op_type": "update", "doc": {"article": {"views": 3}}}, text_field="article.body")
+        assert action["doc"] == {"article": {"views": 3}}
+
+    def test_an_upsert_is_a_whole_document(self):
+        """It gets a fingerprint of its own, beside that of the doc."""
+        [action] = helped({"_op_type": "update", "_source": {"doc": {"body": TEXT}, "upsert": {"body": OTHER}}})
+        assert action["_source"]["doc"]["simhash"] == {**fields(TEXT), **NOTHING_ELSE}
+        assert action["_source"]["upsert"]["simhash"] == fields(OTHER)
+
+    @pytest.mark.parametrize(
+        ("on_partial", "doc"), [("clear", {"title": "New", "simhash": None}), ("pass", {"title": "New"})]
+    )
+    def test_some_of_several_fields(self, on_partial, doc):
+        """The other half is not at hand: clear the fields or leave them, and report either."""
+        problems = []
+        [action] = helped(
+            {"_op_type": "update", "_id": "1", "doc": {"title": "New"}},
+            text_field=["title", "body"],
+            on_partial=on_partial,
+            on_problem=problems.append,
+        )
+        assert action["doc"] == doc
+        assert "backfill" in problems[0].reason
+
+    @pytest.mark.parametrize(
+        "script", ["ctx._source.n += 1", {"source": "ctx._source.n += params.n", "params": {"n": 1}}]
+    )
+    def test_a_script_clears_first(self, script):
+        """Nobody knows what it does to the text."""
+        [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=lambda _: None)
+        assert action["script"]["source"].startswith("ctx._source.remove('simhash'); ctx._source.n")
+        assert action["script"].get("params") == (script["params"] if isinstance(script, dict) else None)
+
+    @pytest.mark.parametrize(
+        "comment", ["// int twice(int n) {\n", "/* int twice(int n) { */ ", "/* a\nb */ // c\n", "\n  "]
+    )
+    def test_a_comment_is_no_function(self, comment):
+        """A script that begins with a comment and has no function is extended like any other."""
+        [action] = helped(
+            {"_op_type": "update", "_id": "1", "script": f"{comment}if (ctx._source.n < 5) {{ ctx._source.n += 1 }}"},
+            on_problem=lambda _: None,
+        )
+        assert action["script"]["source"].startswith(f"ctx._source.remove('simhash'); {comment}if (ctx")
+
+    @pytest.mark.parametrize(
+        ("script", "on_partial"),
+        [
+            ("ctx._source.n += 1", "pass"),
+            ({"id": "stored"}, "clear"),
+            ({"source": "x", "lang": "expression"}, "clear"),
+            (FUNCTION, "clear"),
+            (f"// twice: two times\n{FUNCTION}", "clear"),
+            (f"  /* twice\n two times */\n// n\r\n{FUNCTION}", "clear"),
+            (FUNCTION.replace("(int n)", "/* once */ (int n /* ( */)"), "clear"),
+            (FUNCTION.replace(" {", "// begins\n{"), "clear"),
+        ],
+    )
+    def test_a_script_that_cannot_be_extended_is_passed_on(self, script, on_partial):
+        """And reported, so that a backfill can repair what it leaves."""
+        problems = []
+        [action] = helped(
+            {"_op_type": "update", "_id": "1", "script": script}, on_partial=on_partial, on_problem=problems.append
+        )
+        assert action["script"] == script
+        assert "left as it was" in problems[0].reason
+
+
+def test_ids_for_documents_without():
+    """Documents get an id of their own, wherever it stands; those that have one, updates and deletes are left alone."""
+    given = [
+        {"body": TEXT},
+        {"_op_type": "create", "_index": "i", "_source": {"body": TEXT}},
+        {"_id": None, "body": 7},
+        json.dumps({"body": TEXT}),
+        {"_id": "mine", "body": TEXT},
+        {"_id": 0, "body": TEXT},
+        {"_op_type": "update", "doc": {"n": 1}},
+        {"_op_type": "delete"},
+        "no document",
+    ]
+    plain = helped(*given, on_problem=lambda _: None)
+    found = helped(*given, on_problem=lambda _: None, id_from="random")
+    ids = [each["_id"] for each in found[:4]]
+    assert len(set(ids)) == 4
+    assert [{**each, "_id": id_} for each, id_ in zip(plain[:4], ids, strict=True)] == found[:4]
+    assert found[4:] == plain[4:]
+
+
+def test_order_and_number_survive_any_batching():
+    """More documents than a batch, of mixed kinds, come out one for one and in order."""
+    actions = [
+        {"_id": str(n), "body": f"{TEXT} {n}"} if n % 3 else {"_op_type": "delete", "_id": str(n)} for n in range(1203)
+    ]
+    assert [action["_id"] for action in helped(*actions)] == [str(n) for n in range(1203)]
+
+
+def test_what_came_before_a_broken_source_is_passed_on():
+    """The source's own error follows, unchanged."""
+
+    def source():
+        yield {"_id": "1", "body": TEXT}
+        raise OSError("disk gone")
+
+    finished = with_fingerprints(source(), text_field="body")
+    assert next(finished)["simhash"] == fields(TEXT)
+    with pytest.raises(OSError, match="disk gone"):
+        next(finished)
+
+
+def test_constant_memory_over_an_endless_source():
+    """Nothing waits for the end of the source."""
+
+    def endless():
+        n = 0
+        while True:
+            yield {"n": n, "body": TEXT}
+            n += 1
+
+    finished = with_fingerprints(endless(), text_field="body")
+    assert [next(finished)["n"] for _ in range(1000)] == list(range(1000))
+
+
+def test_an_async_source_gives_an_async_iterator():
+    """For ``async_bulk``."""
+
+    async def source():
+        for n in range(3):
+            yield {"_id": n, "body": TEXT}
+
+    async def collect():
+        return [action async for action in with_fingerprints(source(), text_field="body")]
+
+    assert [action["simhash"] for action in asyncio.run(collect())] == [fields(TEXT)] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"text_field": ""}, InvalidInputError, "text_field"),
+        ({"text_field": []}, InvalidInputError, "text_field"),
+        ({"text_field": ["a", "a"]}, InvalidInputError, "each once"),
+        ({"text_field": [1]}, TypeError, "text_field"),
+        ({"text_field": "body", "scheme": "nonsense"}, InvalidInputError, "nonsense"),
+        ({"text_field": "body", "prefix": "a.b"}, InvalidInputError, "without dots"),
+        ({"text_field": "body", "prefix": "it's"}, InvalidInputError, "prefix"),
+        ({"text_field": "body", "on_partial": "guess"}, InvalidInputError, "guess"),
+        ({"text_field": "body", "id_from": "content"}, InvalidInputError, "id_from"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_read(options, error, words):
+    """At the call, not at the first document."""
+    with pytest.raises(error, match=words):
+        with_fingerprints(iter(()), **options)
+
+
+@pytest.mark.parametrize("actions", ["text", {"body": TEXT}, 7])
+def test_one_document_is_no_iterable_of_documents(actions):
+    """An easy slip, told at once."""
+    with pytest.raises(TypeError, match="list of documents"):
+        with_fingerprints(actions, text_field="body")
+
+
+def test_problem_is_a_value():
+    """It can be compared and kept."""
+    assert Problem(0, "1", None, "x") == Problem(0, "1", None, "x")

@@ -1,0 +1,174 @@
+"""Decisions about documents as they are written, compared with slow and obvious rules."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import hamming_distance
+from es_simhash.groups.rule import Grouping
+from es_simhash.ingest.decide import Decider, Draft
+from es_simhash.ingest.in_flight import ExistingDocument, InFlight
+from tests.groups.strategies import related_fingerprints
+from tests.reference import connected, star
+
+
+def decide_all(decider, values):
+    """Return the decisions about documents with the fingerprints *values*, whose ids are their places."""
+    return [decider.decide(Draft(place, str(place), value), []) for place, value in enumerate(values)]
+
+
+@given(related_fingerprints(30), st.integers(0, 20), st.lists(st.booleans(), min_size=30, max_size=30))
+def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, refreshes):
+    """A document is found in flight or by the search, never lost between them."""
+    decider = Decider(Grouping("star", max_distance), "tag")
+    groups, visible = [], 0
+    for place, (value, is_refreshed) in enumerate(zip(values, refreshes, strict=False)):
+        shown = [
+            ExistingDocument(str(n), values[n], groups[n])
+            for n in range(visible)
+            if groups[n] == str(n) and hamming_distance(values[n], value) <= max_distance
+        ]
+        groups.append(decider.decide(Draft(place, str(place), value), shown).group)
+        decider.in_flight.settle(place)
+        if is_refreshed:
+            decider.in_flight.forget_settled()
+            visible = len(groups)
+    assert list(map(int, groups)) == star(values, max_distance)
+
+
+@given(related_fingerprints(20), st.integers(0, 12))
+def test_joined_groups_are_parts_of_components(values, max_distance):
+    """``connected`` never joins what chains do not; ``reconcile`` joins what came too late."""
+    decisions = decide_all(Decider(Grouping("connected", max_distance), "tag"), values)
+    components = connected(values, max_distance)
+    assert all(components[int(decision.group)] == components[n] for n, decision in enumerate(decisions))
+
+
+@given(related_fingerprints(20), st.integers(0, 20))
+def test_what_is_skipped_attracts_nothing(values, max_distance):
+    """Only what was written counts, so the written ones are the canonicals of the rule."""
+    decisions = decide_all(Decider(Grouping("star", max_distance), "skip"), values)
+    written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
+    assert written == sorted(set(star(values, max_distance)))
+
+
+def test_a_refused_version_leaves_the_earlier_one_standing():
+    """Written once, written again and refused: the first is still found."""
+    decider = Decider(Grouping("star", 3), "tag")
+    decider.decide(Draft(0, "a", 0), [])
+    decider.decide(Draft(1, "a", 255), [])
+    decider.in_flight.withdraw(1)
+    decision = decider.decide(Draft(2, "b", 1), [])
+    assert (decision.group, decision.distance) == ("a", 1)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_refused_versions_none_stands(order):
+    """Whichever refusal is seen first."""
+    decider = Decider(Grouping("star", 3), "tag")
+    decider.decide(Draft(0, "a", 0), [])
+    decider.decide(Draft(1, "a", 0), [])
+    for position in order:
+        decider.in_flight.withdraw(position)
+    assert decider.decide(Draft(2, "b", 0), []).verdict == "write"
+
+
+@given(related_fingerprints(30), st.integers(0, 64), st.data())
+def test_what_is_in_flight_is_found_whatever_was_foreseen(values, max_distance, data):
+    """In the order in which it was added."""
+    memory = InFlight(max_distance)
+    for place, value in enumerate(values):
+        if data.draw(st.booleans()):
+            memory.foresee(data.draw(st.lists(st.sampled_from(values))))
+        before = [(hamming_distance(other, value), str(n)) for n, other in enumerate(values[:place])]
+        found = [(distance, each.id) for distance, each in memory.find(value)]
+        assert found == [each for each in before if each[0] <= max_distance]
+        memory.add(ExistingDocument(str(place), value, str(place), position=place))
+
+
+def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
+    """After a refresh forgot it, this memory neither shows nor hides it."""
+    memory = InFlight(64)
+    memory.add(ExistingDocument("a", 0, "a", position=0))
+    memory.settle(0)
+    memory.add(ExistingDocument("a", 255, "a", position=1))
+    memory.forget_settled()
+    memory.withdraw(1)
+    assert not memory.hides("a")
+    assert list(memory.find(0)) == []
+
+
+def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
+    """And is hidden while the replacement stands."""
+    decider = Decider(Grouping("star", 3), "replace")
+    decisions = decide_all(decider, [0, 0])
+    assert [each.id for each in decisions[1].replaced] == ["0"]
+    decider.in_flight.withdraw(1)
+    decision = decider.decide(Draft(2, "c", 0), [ExistingDocument("0", 0, "0")])
+    assert [each.id for each in decision.replaced] == ["0"]
+
+
+def test_a_canonical_shown_by_a_search_is_hidden_while_it_is_replaced():
+    """Once the replacing document is refused, searches count again."""
+    decider = Decider(Grouping("star", 3), "replace")
+    shown = ExistingDocument("old", 0, "old")
+    for position, name in enumerate("ab"):
+        decision = decider.decide(Draft(position, name, 0), [shown])
+        assert [each.id for each in decision.replaced] == [("old", "a")[position]]
+    decider.in_flight.withdraw(1)
+    decider.in_flight.withdraw(0)
+    assert not decider.in_flight.hides("old")
+    assert decider.decide(Draft(2, "c", 0), [shown]).leader is shown
+
+
+@given(related_fingerprints(20), st.integers(0, 12), st.data())
+def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, max_distance, data):
+    """Under ``connected`` copies are looked up as one, and each of them can stand for the others."""
+    decider = Decider(Grouping("connected", max_distance), "tag")
+    decide_all(decider, values)
+    refused = data.draw(st.sets(st.integers(0, max(0, len(values) - 1))))
+    for position in refused:
+        decider.in_flight.withdraw(position)
+    left = [value for place, value in enumerate(values) if place not in refused]
+    for value in values:
+        nearest = min((hamming_distance(value, other) for other in left), default=None)
+        found = list(decider.in_flight.find(value))
+        assert bool(found) == (nearest is not None and nearest <= max_distance)
+
+
+@given(related_fingerprints(20), st.integers(0, 12), st.sampled_from(["star", "connected"]))
+def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
+    """By a clock that stands still, and whatever moment a document in the index has: also one in the future."""
+    decider = Decider(Grouping(rule, max_distance), "replace")
+    shown = ExistingDocument("old", 0, "old", at=50)
+    moments = {"old": 50}
+    latest = 0
+    for place, value in enumerate(values):
+        id_ = str(place % 7)  # some documents are written again
+        decision = decider.decide(Draft(place, id_, value), [shown], now=10)
+        assert decision.at > moments.get(id_, 0)
+        assert all(decision.at > moments[each.id] for each in decision.replaced)
+        moments[id_] = decision.at
+        assert decision.at >= max(10, latest)  # later than any that was replaced, also where it did not replace that
+        latest = decision.at
+
+
+@pytest.mark.parametrize("policy", ["tag", "skip", "replace", lambda new, old: "skip"])
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_canonical_that_is_written_again_does_not_duplicate_its_own_group(policy, is_shown):
+    """Whether searches show its members or they are in flight; a near document of another group still counts."""
+    decider = Decider(Grouping("connected", 3), policy)
+    members = [ExistingDocument(id_, 0, "a", position=None if is_shown else n) for n, id_ in enumerate("ab")]
+    other = ExistingDocument("c", 7, "c", position=None if is_shown else 2)
+    for each in () if is_shown else (*members, other):
+        decider.in_flight.add(each)
+    assert decider.decide(Draft(3, "a", 8), members if is_shown else ()).verdict == "write"
+    decision = decider.decide(Draft(4, "a", 0), [*members, other] if is_shown else ())
+    assert (decision.leader.id, decision.verdict) == ("c", "skip" if callable(policy) else policy)
+
+
+def test_a_member_that_is_written_again_is_near_its_copies():
+    """They are looked up as one, and it does not stand for them itself."""
+    decider = Decider(Grouping("connected", 3), "tag")
+    for n, id_ in enumerate("bc"):
+        decider.in_flight.add(ExistingDocument(id_, 0, "a", position=n))
+    assert decider.decide(Draft(2, "b", 7), []).group == "a"

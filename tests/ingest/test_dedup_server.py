@@ -1,0 +1,267 @@
+"""Near-duplicates decided about as they are written, on real servers."""
+
+import asyncio
+
+import pytest
+
+from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from tests.reference import star
+from tests.servers.batches import ingest_in_batches
+from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, texts
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
+
+
+@pytest.mark.parametrize("max_distance", [0, 3, 8])
+def test_tags_are_those_of_the_rule(server, index, simhash, client, call, max_distance):
+    """Over several batches and refreshes: every tag is what comparing all documents in order gives."""
+    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"})
+    found = texts(300)
+    prints = [fingerprint(text) for text in found]
+    expected = star(prints, max_distance)
+    options = {"batch": 40, "in_flight": 90, "max_distance": max_distance}
+    reports = ingest_in_batches(client, call, index, numbered(found), **options)
+    assert len({*expected}) < len(expected)
+    documents = read_all(server, index)
+    for n, (report, canonical) in enumerate(zip(reports, expected, strict=True)):
+        fields = documents[f"{n:05d}"]["simhash"]
+        assert report.canonical == fields["group"] == f"{canonical:05d}"
+        assert report.distance == hamming_distance(prints[n], prints[canonical])
+        assert report.action == ("written" if canonical == n else "tagged")
+        assert fields.get("duplicate_of") == (None if canonical == n else f"{canonical:05d}")
+        assert fields.get("distance") == (None if canonical == n else report.distance)
+        assert fields["at"].endswith("Z")
+
+
+def test_skip_writes_no_duplicate(server, index, simhash, client, call):
+    """Each skipped document is reported with what it duplicates, and a second run skips or rewrites all."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    found = texts(200)
+    prints = [fingerprint(text) for text in found]
+    expected = star(prints, 8)
+    documents = numbered(found)
+    for run in range(2):
+        options = {"batch": 50, "on_duplicate": "skip", "max_distance": 8}
+        reports = ingest_in_batches(client, call, index, documents, **options)
+        assert [report.action for report in reports] == [
+            "written" if canonical == n else "skipped" for n, canonical in enumerate(expected)
+        ]
+        if run == 0:  # in the second, which of several canonicals within reach is told may differ
+            assert [report.canonical for report in reports] == [f"{canonical:05d}" for canonical in expected]
+        assert all(report.distance <= 8 for report in reports)
+        assert set(read_all(server, index)) == {f"{canonical:05d}" for canonical in expected}
+    assert "_id" in documents[0]
+    assert "simhash" not in documents[0]
+
+
+def test_replace_makes_the_newer_canonical(server, index, simhash):
+    """The older ones point to it; in one batch and over two."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    for batch in (["a", "b"], ["c"]):
+        documents = [{"_id": each, "body": text} for each in batch]
+        reports = list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
+    assert [(r.id, r.action, r.canonical, r.distance) for r in reports] == [("c", "replaced", "b", 0)]
+    documents = read_all(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in documents.items()} == {"a": "c", "b": "c", "c": "c"}
+    assert documents["c"]["simhash"].get("duplicate_of") is None
+    assert documents["a"]["simhash"]["duplicate_of"] == "c"
+
+
+def test_a_function_decides_about_each_pair(server, index, simhash):
+    """It sees both documents, from the index and in flight."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    seen = []
+
+    def decide(new, old):
+        seen.append((new["lang"], old.source["lang"], old.distance))
+        return "skip" if new["lang"] == old.source["lang"] else "write"
+
+    for _ in range(2):
+        documents = [{"_id": f"{lang}{n}", "lang": lang, "body": text} for n in range(2) for lang in ("en", "de")]
+        reports = list(simhash.ingest(index, documents, on_duplicate=decide))
+        server.request("POST", f"/{index}/_refresh")
+        assert [report.action for report in reports] == ["written", "written", "skipped", "skipped"]
+    assert set(read_all(server, index)) == {"en0", "de0"}
+    assert ("en", "de", 0) in seen
+
+
+def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):
+    """What was tagged or skipped for a document that the server did not take is decided about again."""
+    for policy in ("tag", "skip"):
+        name = f"{index}-{policy}"
+        mappings = {"properties": {"n": {"type": "integer"}}}
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD, mappings=mappings)
+        text = texts(1)[0]
+        documents = [
+            {"_id": "a", "n": "no number", "body": text},
+            {"_id": "b", "n": "nor this", "body": text},
+            {"_id": "c", "n": 1, "body": text},
+            {"_id": "d", "n": 2, "body": text},
+        ]
+        reports = list(simhash.ingest(name, documents, on_duplicate=policy))
+        last = "tagged" if policy == "tag" else "skipped"
+        assert [report.action for report in reports] == ["refused", "refused", "written", last]
+        assert [report.canonical for report in reports[2:]] == ["c", "c"]
+        documents = read_all(server, name)
+        assert set(documents) == ({"c", "d"} if policy == "tag" else {"c"})
+        assert {source["simhash"]["group"] for source in documents.values()} == {"c"}
+        assert documents["c"]["simhash"].get("duplicate_of") is None
+
+
+def test_ids_from_content_add_nothing_the_second_time(server, index, simhash):
+    """And documents that differ in any field stay two."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = texts(1)[0]
+    documents = [{"url": "a", "body": text}, {"url": "b", "body": text}, {"url": "a", "body": text}]
+    for _ in range(2):
+        reports = list(simhash.ingest(index, documents, id_from="content"))
+        assert all(report.action in ("written", "tagged") for report in reports)
+    assert sorted(source["url"] for source in read_all(server, index).values()) == ["a", "b"]
+
+
+def test_chains(server, index, simhash):
+    """``connected`` joins what ``star`` keeps apart, and the distance told is that to the canonical."""
+    from es_simhash import fingerprint_fields
+
+    chain = [0, 0b111, 0b111111]
+    for rule, groups in (("star", ["0", "0", "2"]), ("connected", ["0", "0", "0"])):
+        name = f"{index}-{rule}"
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                "es_simhash.ingest.source_flow.with_fingerprints",
+                lambda documents, **_: (each for each in documents),
+            )
+            reports = [*simhash.ingest(name, documents[:2], rule=rule)]
+            server.request("POST", f"/{name}/_refresh")
+            reports += simhash.ingest(name, documents[2:], rule=rule)
+        assert [report.canonical for report in reports] == groups
+        assert [report.distance for report in reports] == [0, 3, 6 if rule == "connected" else 0]
+
+
+@pytest.mark.parametrize("options", [{}, {"lookups": "memory"}, {"verify": 0.5}, {"per": "site"}])
+def test_a_canonical_is_written_again(server, index, simhash, options):
+    """Its own group is no reason to skip it: with what searches show, and with what this ingest wrote."""
+    mappings = {"properties": {"site": {"type": "keyword"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    text, *corrected = [f"{texts(1)[0]} {word}" for word in ("a", "b", "c", "d")]
+    grouping = {"rule": "connected", "max_distance": 16, **options}
+    first = [{"_id": id_, "body": text, "site": "s"} for id_ in "az"]
+    assert [each.action for each in simhash.ingest(index, first, **grouping)] == ["written", "tagged"]
+    again = [{"_id": "a", "body": each, "site": "s"} for each in corrected]
+    for part in (again[:1], [again[1], first[1], again[2]]):
+        server.request("POST", f"/{index}/_refresh")
+        reports = list(simhash.ingest(index, part, on_duplicate="skip", **grouping))
+        assert [each.action for each in reports] == ["written" if each.id == "a" else "skipped" for each in reports]
+    source = read_all(server, index)["a"]
+    assert (source["body"], source["simhash"]["group"]) == (corrected[2], "a")
+    assert "duplicate_of" not in source["simhash"]
+
+
+def test_another_rule_is_refused(index, simhash):
+    """The first grouping is recorded, with the distance and the order, and holds for all that follow."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=5)
+    text = texts(1)[0]
+    assert [r.action for r in simhash.ingest(index, [{"_id": "a", "body": text}])] == ["written"]
+    assert [r.action for r in simhash.ingest(index, [{"_id": "b", "body": text}], max_distance=5)] == ["tagged"]
+    for options in ({"max_distance": 3}, {"rule": "connected"}, {"canonical": "longest"}):
+        with pytest.raises(InvalidInputError, match="is grouped by"):
+            list(simhash.ingest(index, [{"_id": "c", "body": text}], **options))
+
+
+def test_updates_deletes_and_texts_without_features(server, index, simhash):
+    """Each action keeps its meaning, and nothing is near to what has no fingerprint."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    first, second = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
+    actions = [
+        {"_id": "a", "body": first},
+        {"_op_type": "update", "_id": "a", "doc": {"body": second}},
+        {"_id": "b", "body": first},
+        {"_op_type": "delete", "_id": "b"},
+        {"_id": "c", "body": first},
+        {"_id": "d", "body": "…"},
+        {"_id": "e", "body": "…"},
+        {"_op_type": "update", "_id": "c", "doc": {"seen": True}},
+        {"_id": "f", "body": second},
+    ]
+    reports = list(simhash.ingest(index, actions, max_distance=3))
+    assert [report.action for report in reports] == ["written"] * 8 + ["tagged"]
+    documents = read_all(server, index)
+    assert set(documents) == set("acdef")
+    groups = {id_: source["simhash"]["group"] for id_, source in documents.items()}
+    assert groups == {"a": "a", "c": "c", "d": "d", "e": "e", "f": "a"}
+    assert documents["c"]["seen"] is True
+
+
+def test_documents_from_an_async_generator(server, index, async_client, runner):
+    """They are read beside the requests; what it gave before it broke is written, and its own error comes out."""
+    documents = numbered(texts(250))
+
+    async def source(most):
+        for n, document in enumerate(documents):
+            if n == most:
+                raise RuntimeError("the crawl broke off")
+            await asyncio.sleep(0)
+            yield document
+
+    async def write(most):
+        simhash = AsyncSimHashClient(async_client)
+        return [report async for report in simhash.ingest(index, source(most), max_distance=3)]
+
+    runner.run(AsyncSimHashClient(async_client).create_index(index, text_field="body", settings=ONE_SHARD))
+    with pytest.raises(RuntimeError, match="broke off"):
+        runner.run(write(130))
+    assert len(read_all(server, index)) == 130
+    assert [report.position for report in runner.run(write(None))] == list(range(250))
+    assert len(read_all(server, index)) == 250
+
+
+def refused_writes(new):
+    """Return by kind the writes of a document that the server refuses; *new* is its text."""
+    return {
+        "index": {"body": new, "n": "many"},
+        "create": {"_op_type": "create", "body": new},
+        "update": {"_op_type": "update", "doc": {"body": new, "n": "many"}},
+        "delete": {"_op_type": "delete", "if_seq_no": 99, "if_primary_term": 1},
+        "version": {"_version": 3, "_version_type": "external", "_source": {"body": new}},
+    }
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client, call, rule, on_duplicate):
+    """The document that a refused write would have changed is still there: nothing is written as if it were not."""
+    mapping = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mapping)
+    options = {"on_duplicate": on_duplicate, "rule": rule, "max_distance": 3, "batch": 50}
+    again = "tagged" if on_duplicate == "tag" else "skipped"
+    expected = {}
+    for kind in refused_writes(""):
+        old, new = (" ".join(f"{kind} {n * n} {age}" for n in range(40)) for age in ("old", "new"))
+        a, b, c, d = (f"{kind}-{letter}" for letter in "abcd")
+        first = [{"_id": a, "_version": 5, "_version_type": "external", "_source": {"body": old}}]
+        ingest_in_batches(client, call, index, first, **options)
+        documents = [{"_id": a, **refused_writes(new)[kind]}, {"_id": b, "body": old}, {"_id": c, "body": old}]
+        reports = ingest_in_batches(client, call, index, [*documents, {"_id": d, "body": new}], **options)
+        assert [each.action for each in reports] == ["refused", "tagged", again, "written"], kind
+        assert [each.canonical for each in reports] == [None, a, a, d], kind
+        expected |= {a: a, b: a, d: d} | ({c: a} if on_duplicate == "tag" else {})
+    assert {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()} == expected
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_documents_that_are_no_iterable_of_documents(index, simhash):
+    """The same error, whether documents are waited for or not."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    for documents in ("abc", b"abc", {"body": "abc"}, 5, None):
+        said = f"^documents must be a list of documents, not {type(documents).__name__} "
+        for max_delay in (None, 0.5):
+            with pytest.raises(TypeError, match=said):
+                list(simhash.ingest(index, documents, max_delay=max_delay))

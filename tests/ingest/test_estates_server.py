@@ -1,0 +1,291 @@
+"""Ingest and groups on estates: pipelines, refused canonicals, several indices, one id in two shards."""
+
+import json
+
+import pytest
+from opensearchpy import OpenSearch
+
+from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
+from tests.servers.batches import ingest_in_batches
+from tests.servers.servers import send
+from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, texts
+
+TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
+# The local Elasticsearch has no processors.
+only_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
+
+
+@pytest.fixture
+def pipeline(server, index):
+    """Return a function that gives the index a default pipeline with one processor."""
+
+    def put(processor):
+        server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [processor]})
+        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
+
+    yield put
+    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
+    server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+@only_opensearch
+@pytest.mark.parametrize("policy", ["tag", "skip"])
+def test_a_dropped_document_is_nobodys_canonical(server, index, simhash, pipeline, policy):
+    """It is reported as dropped, and its duplicate is written in its place."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    pipeline({"drop": {"if": "ctx.spam == true"}})
+    documents = [
+        {"_id": "a", "spam": True, "body": TEXT},
+        {"_id": "b", "body": TEXT},
+        {"_id": "c", "body": TEXT},
+    ]
+    reports = list(simhash.ingest(index, documents, on_duplicate=policy))
+    last = "tagged" if policy == "tag" else "skipped"
+    assert [(each.id, each.action) for each in reports] == [("a", "dropped"), ("b", "written"), ("c", last)]
+    assert reports[2].canonical == "b"
+    found = read_all(server, index)
+    assert sorted(found) == (["b", "c"] if policy == "tag" else ["b"])
+    assert {source["simhash"]["group"] for source in found.values()} == {"b"}
+
+
+@only_opensearch
+def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipeline):
+    """Groups go by the ids that documents have in the index, and reports name these."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    pipeline({"script": {"source": "ctx._id = 'x-' + ctx._id"}})
+    for batch in ("ab", "c"):
+        reports = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in batch]))
+    assert [(each.id, each.canonical) for each in reports] == [("x-c", "x-a")]
+    found = read_all(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys(
+        ["x-a", "x-b", "x-c"], "x-a"
+    )
+    assert simhash.reconcile(index).changed == 0
+
+
+def test_a_refused_canonical_of_a_chain_names_no_group(server, index, simhash, monkeypatch):
+    """Under ``connected`` a document far from the canonical depended on it through another."""
+    monkeypatch.setattr(
+        "es_simhash.ingest.source_flow.with_fingerprints", lambda actions, **_: (each for each in actions)
+    )
+    mappings = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    chain = [
+        {"_id": "a", "n": "no number", **fingerprint_fields(0)},
+        {"_id": "b", "n": 1, **fingerprint_fields(0b111)},
+        {"_id": "c", "n": 2, **fingerprint_fields(0b111111)},
+    ]
+    reports = list(simhash.ingest(index, chain, rule="connected"))
+    assert [each.action for each in reports] == ["refused", "written", "tagged"]
+    found = read_all(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == {"b": "b", "c": "b"}
+    assert simhash.reconcile(index).changed == 0
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, simhash, rule):
+    """Also of a canonical that was replaced by a document which is replaced itself."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "ab"], rule=rule, canonical="-simhash.at"))
+    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "cde"], on_duplicate="replace"))
+    found = read_all(server, index)
+    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys("abcde", "e")
+    assert found["e"]["simhash"].get("duplicate_of") is None
+
+
+def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, simhash, tmp_path):
+    """The canonical of a group over two indices is the longest, whatever its field is called."""
+    short, long = TEXT, f"{TEXT} {TEXT}"
+    assert fingerprint(short) != fingerprint(long)
+    for name, field, text in (("a", "body", short), ("b", "content", long)):
+        simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
+        list(simhash.ingest(f"{index}-{name}", [{"_id": name, field: text}], canonical="longest", max_distance=64))
+    options = {"archive": tmp_path / "removed.gz", "action": "delete", "dry_run": False, "max_share": 1.0}
+    records = list(simhash.dedupe(f"{index}-*", verify=0.1, **options))
+    assert [(each.id, each.action, each.canonical) for each in records] == [("a", "deleted", "b")]
+
+
+def test_one_id_in_two_shards(server, index, simhash, tmp_path):
+    """By custom routing: each is a document of its own to pairs, reconcile, groups and dedupe."""
+    simhash.create_index(index, text_field="body", settings={"number_of_shards": 4, "number_of_replicas": 0})
+    routes = [str(n) for n in range(8)]
+    for route in routes:  # those that share a shard overwrite each other
+        list(simhash.ingest(index, [{"_id": "same", "routing": route, "_source": {"body": TEXT}}], on_duplicate=None))
+    list(simhash.ingest(index, [{"_id": "other", "body": TEXT}], on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+    answer = server.request("POST", f"/{index}/_search", {"query": {"ids": {"values": ["same"]}}})
+    copies = len(answer["hits"]["hits"])
+    assert copies > 1
+    every = copies + 1
+    assert len(list(simhash.pairs(index))) == every * (every - 1) // 2
+    assert simhash.reconcile(index).changed == every
+    assert simhash.reconcile(index).changed == 0
+    [group] = simhash.groups(index)
+    assert len(group.members) == every
+    options = {"archive": tmp_path / "removed.gz", "action": "delete", "dry_run": False, "max_share": 1.0}
+    records = list(simhash.dedupe(index, **options))
+    assert [each.action for each in records] == ["deleted"] * copies
+    answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
+    assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]
+
+
+def test_segment_replication(cluster):
+    """A refresh does not reach replicas there; reconcile reads what was just written anyway."""
+    if cluster.nodes[0].product == "elasticsearch":
+        pytest.skip("Elasticsearch has no segment replication")
+    with OpenSearch(cluster.urls, timeout=60) as client:
+        simhash = SimHashClient(client)
+        settings = {"number_of_shards": 1, "number_of_replicas": 1, "replication.type": "SEGMENT"}
+        for number in range(4):
+            name = f"replicated-{number}"
+            simhash.create_index(name, text_field="body", settings=settings)
+            cluster.await_health("green")
+            documents = numbered(texts(200, seed=number))
+            list(simhash.ingest(name, documents[:100], on_duplicate=None))
+            lookups = "memory" if number % 2 else "server"
+            list(simhash.ingest(name, documents[100:], max_distance=3, lookups=lookups, batch=40))
+            report = simhash.reconcile(name)
+            assert (report.documents, report.is_settled) == (200, True)
+            assert simhash.reconcile(name).changed == 0
+            client.indices.delete(index=name)
+
+
+def test_replicas(cluster):
+    """With fingerprints in memory, whichever copy answers: the reports are those of asking the server."""
+    if cluster.nodes[0].product == "elasticsearch":
+        pytest.skip("the client here is that of OpenSearch")
+    found = []
+    with OpenSearch(cluster.urls, timeout=60) as client:
+        simhash = SimHashClient(client)
+        for lookups in ("server", "memory"):
+            name = f"copied-{lookups}"
+            simhash.create_index(
+                name, text_field="body", settings={"number_of_shards": 2, "number_of_replicas": 1}, max_distance=3
+            )
+            cluster.await_health("green")
+            documents = numbered(texts(120, seed=9))
+            list(simhash.ingest(name, documents[:60], on_duplicate=None))
+            reports = simhash.ingest(name, documents[60:], lookups=lookups, batch=20)
+            found.append([(each.id, each.action, each.canonical) for each in reports])
+            client.indices.delete(index=name)
+    assert found[0] == found[1]
+    assert any(action == "tagged" for _, action, _ in found[0])
+
+
+def write_to(alias, old, new):
+    """Return the actions that let writes through *alias* go to the index *new*."""
+    names = {old: False, new: True}
+    return [{"add": {"index": name, "alias": alias, "is_write_index": is_new}} for name, is_new in names.items()]
+
+
+@pytest.fixture
+def alias(server, index, simhash):
+    """An alias over an index with our fields, and a newer one without them that is written to."""
+    simhash.create_index(f"{index}-old", text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(f"{index}-old", [{"_id": "a", "body": TEXT}], max_distance=5))
+    server.request("PUT", f"/{index}-new", {"settings": ONE_SHARD})
+    actions = write_to(f"{index}-all", f"{index}-old", f"{index}-new")
+    server.request("POST", "/_aliases", {"actions": actions})
+    return f"{index}-all"
+
+
+def test_a_new_index_behind_an_alias_is_mapped_before_it_is_written_to(server, index, simhash, alias):
+    """With the scheme, the text fields and the grouping of the index before it."""
+    reports = list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    assert [(each.action, each.index, each.canonical) for each in reports] == [("tagged", f"{index}-new", "a")]
+    mapping = server.request("GET", f"/{index}-new/_mapping")[f"{index}-new"]["mappings"]
+    assert mapping["properties"]["simhash"]["properties"]["block0"] == {"type": "keyword"}
+    assert [each.ready for each in simhash.check(alias)] == [True, True]
+    server.request("POST", f"/{alias}/_refresh")
+    assert {each.id for each in simhash.find_near_dups(alias, TEXT)} == {"a", "b"}
+    with pytest.raises(InvalidInputError, match="is grouped by"):
+        list(simhash.ingest(f"{index}-new", [{"_id": "c", "body": TEXT}], max_distance=3))
+
+
+def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, alias):
+    """By name, before anything is written."""
+    send_lines(server, [{"index": {"_index": f"{index}-new", "_id": "x"}}, {"simhash": {"block0": "0000"}}])
+    server.request("POST", f"/{index}-new/_refresh")
+    with pytest.raises(MappingError, match=f"{index}-new"):
+        list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    assert sorted(read_all(server, f"{index}-new")) == ["x"]
+
+
+def test_a_rollover_to_an_index_without_our_fields_is_noticed(server, index, client, call, simhash, alias):
+    """After the batch that went there, which is reported."""
+    list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    server.request("PUT", f"/{index}-last", {"settings": ONE_SHARD})
+    found = texts(120, seed=3)
+
+    def documents():
+        for n, text in enumerate(found):
+            if n == 100:
+                moves = write_to(alias, f"{index}-new", f"{index}-last")
+                server.request("POST", "/_aliases", {"actions": moves})
+            yield {"_id": f"n{n}", "body": text}
+
+    with pytest.raises(MappingError, match=f"{index}-last"):
+        ingest_in_batches(client, call, alias, documents(), batch=20)
+
+
+def test_a_document_that_names_another_index_is_refused(server, index, simhash, alias):
+    """It would be mapped as text there; one behind the name is as good as the name."""
+    actions = [
+        {"_index": f"{index}-other", "_id": "b", "body": TEXT},
+        {"_index": f"{index}-old", "_id": "c", "body": TEXT},
+    ]
+    assert [each.action for each in simhash.ingest(alias, actions)] == ["refused", "tagged"]
+    assert sorted(server.request("GET", f"/{index}-*/_mapping")) == [f"{index}-new", f"{index}-old"]
+
+
+def test_each_index_of_an_alias_is_written_by_its_own_text_fields(server, index, simhash):
+    """The fingerprint comes from the field that the index written to records."""
+    for name, field in (("old", "body"), ("new", "content")):
+        simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
+    actions = write_to(f"{index}-all", f"{index}-old", f"{index}-new")
+    server.request("POST", "/_aliases", {"actions": actions})
+    [report] = simhash.ingest(f"{index}-all", [{"_id": "a", "content": TEXT, "body": OTHER}])
+    assert (report.action, report.index) == ("written", f"{index}-new")
+    assert read_all(server, f"{index}-new")["a"]["simhash"]["fingerprint"] == f"{fingerprint(TEXT):016x}"
+
+
+def test_external_versions(index, simhash):
+    """``tag`` keeps the version that its owner gave; an update raises it by one, which room between numbers absorbs."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+
+    def write(version):
+        action = {"_id": "b", "_source": {"body": TEXT}, "version": version, "version_type": "external"}
+        [report] = simhash.ingest(index, [action])
+        return report.action
+
+    list(simhash.ingest(index, [{"_id": "c", "body": TEXT}]))
+    assert [write(5), write(6)] == ["tagged", "tagged"]
+    assert simhash.reconcile(index).changed == 2
+    assert [write(7), write(1_000_000)] == ["refused", "written"]  # it is the canonical now
+
+
+def test_no_conditional_write_keeps_an_external_version(server, index):
+    """What docs/dedup.md quotes: the servers refuse every write that is conditional and keeps the owner's number."""
+    server.request("PUT", f"/{index}/_doc/1?version=7&version_type=external", {"n": 1})
+    found = server.request("GET", f"/{index}/_doc/1")
+    condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+    own = {"_index": index, "_id": "1", "version": 7, "version_type": "external_gte"}
+    for lines, words in (
+        ([{"index": {**own, **condition}}, {"n": 2}], "compare and write operations can not use versioning"),
+        ([{"update": own}, {"doc": {"n": 2}}], "Update requests do not support versioning"),
+    ):
+        status, answer, _ = send(
+            server.url, "POST", "/_bulk", "".join(json.dumps(each) + "\n" for each in lines).encode()
+        )
+        assert status == 400
+        assert words in str(answer)
+    # What is accepted is not conditional: the second silently replaces the first.
+    for n in (3, 4):
+        server.request("PUT", f"/{index}/_doc/1?version=7&version_type=external_gte", {"n": n})
+    assert server.request("GET", f"/{index}/_doc/1")["_source"] == {"n": 4}

@@ -1,0 +1,254 @@
+"""Writers killed, racing and refused: nothing lost, nothing doubled, and groups right after reconcile."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from es_simhash import SimHashClient
+from tests.servers.batches import ingest_in_batches
+from tests.servers.fixtures import make_client
+from tests.servers.servers import Server
+from tests.servers.support import (
+    ONE_SHARD,
+    ROUNDS,
+    ByDistance,
+    assert_all_right,
+    expected_groups,
+    leader_of,
+    numbered,
+    put,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+pytestmark = pytest.mark.faults
+
+TINY = 60
+WRITER = Path(__file__).with_name("fault_writer.py")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def simhash(simhash):
+    """These tests are about bits."""
+    return ByDistance(simhash)
+
+
+def patient_client(server):
+    """Return a client that waits for a server that is busy with several writers."""
+    return make_client(server, **{"timeout" if server.product == "opensearch" else "request_timeout": 120})
+
+
+def start(server, job, *arguments):
+    command = [sys.executable, str(WRITER), server.product, server.url, job, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def kill_and_run_again(server, chance, job, *arguments, longest=3.0):
+    """Kill the writer at random moments, then let it finish; it must not fail of itself."""
+    for _ in range(ROUNDS):
+        writer = start(server, job, *arguments)
+        time.sleep(chance.uniform(0.5, longest))
+        writer.kill()
+        writer.communicate()
+    writer = start(server, job, *arguments)
+    _, errors = writer.communicate(timeout=240)
+    assert writer.returncode == 0, errors.decode()
+
+
+def test_a_killed_writer_loses_and_doubles_nothing(server, index, tmp_path):
+    """Started again with the same documents, until it is done."""
+    client = patient_client(server)
+    simhash = SimHashClient(client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = numbered(texts(800, seed=3))
+    file = tmp_path / "documents.jsonl"
+    file.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
+    kill_and_run_again(server, random.Random(1), "ingest", index, file, 3)
+    assert simhash.reconcile(index).is_settled
+    client.close()
+    found = read_all(server, index)
+    assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
+    assert stored_groups(found) == expected_groups(found, 3)
+
+
+def test_writers_in_any_order_come_to_one_result(server, index):
+    """Four at once, with overlapping streams in different orders."""
+    documents = numbered(texts(400, seed=5))
+    results = []
+    for run in range(2):
+        name = f"{index}-{run}"
+        client = patient_client(server)
+        SimHashClient(client).create_index(name, text_field="body", settings=ONE_SHARD)
+        failures = []
+
+        def write(number, run=run, name=name, failures=failures):
+            own = [document for n, document in enumerate(documents) if number in (n % 4, (n + run + 1) % 4)]
+            random.Random(10 * run + number).shuffle(own)
+            with patient_client(server) as mine:
+                failures += [
+                    r
+                    for r in SimHashClient(mine).ingest(name, own, max_distance=3, verify=False)
+                    if r.action == "refused"
+                ]
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert SimHashClient(client).reconcile(name).is_settled
+        found = read_all(server, name)
+        assert stored_groups(found) == expected_groups(found, 3)
+        results.append(stored_groups(found))
+        client.close()
+    assert results[0] == results[1]
+    assert len(results[0]) == 400
+
+
+def test_a_poisoned_document_in_each_batch(server, index, simhash, client, call):
+    """Everything else is written and grouped, and each failure is named."""
+    mappings = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    documents = numbered(texts(200, seed=6))
+    for n in range(3, 200, 25):
+        documents[n]["n"] = "poison"
+    reports = ingest_in_batches(client, call, index, documents, batch=25, max_distance=8)
+    refused = [report for report in reports if report.action == "refused"]
+    assert [report.position for report in refused] == list(range(3, 200, 25))
+    assert all("poison" in report.reason for report in refused)
+    found = read_all(server, index)
+    assert len(found) == 200 - len(refused)
+    groups = stored_groups(found)
+    assert all(groups[canonical] == canonical for canonical in groups.values())
+    assert simhash.reconcile(index).is_settled
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 8)
+
+
+def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, call):
+    """What is refused meanwhile is reported, and is written when it is given again."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = numbered(texts(120, seed=7))
+
+    def source():
+        for n, document in enumerate(documents):
+            if n in (50, 90):
+                server.request("PUT", f"/{index}/_settings", {"index.blocks.write": n == 50})
+            yield document
+
+    reports = ingest_in_batches(client, call, index, source(), batch=10, max_distance=8)
+    refused = [report.position for report in reports if report.action == "refused"]
+    assert refused
+    reports = list(simhash.ingest(index, [documents[n] for n in refused]))
+    assert all(report.action != "refused" for report in reports)
+    simhash.reconcile(index)
+    found = read_all(server, index)
+    assert len(found) == 120
+    assert stored_groups(found) == expected_groups(found, 8)
+
+
+def test_a_tiny_write_queue(narrow):
+    """Bulk requests refused with 429 for some of their documents: all are written in the end."""
+    server = Server.of(narrow)
+    shards = {"number_of_shards": 8, "number_of_replicas": 0}
+    reports = []
+
+    def write(number):
+        with patient_client(server) as mine:
+            own = [{**d, "_id": f"{number}-{d['_id']}"} for d in numbered(texts(TINY, seed=number))]
+            reports.extend(SimHashClient(mine).ingest("queue", own, max_distance=3, verify=False))
+
+    with patient_client(server) as client:
+        SimHashClient(client).create_index("queue", text_field="body", settings=shards)
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(reports) == 4 * TINY
+        assert {report.action for report in reports} <= {"written", "tagged"}
+        SimHashClient(client).reconcile("queue")
+    found = read_all(server, "queue")
+    assert len(found) == 4 * TINY
+    assert stored_groups(found) == expected_groups(found, 3)
+
+
+def test_a_data_node_that_goes_and_comes_back(cluster):
+    """Killed in mid-ingest and started again: what is refused is named, nothing is lost or doubled."""
+    documents = numbered(texts(1_200, seed=10))
+    server = Server.of(cluster.nodes[0])
+    victim = next(node for node in cluster.nodes[1:] if node is not leader_of(cluster))
+
+    def source():
+        for n, document in enumerate(documents):
+            if n == 400:
+                victim.kill()
+            elif n == 800:
+                cluster.start()
+            yield document
+
+    with patient_client(server) as client:
+        simhash = SimHashClient(client)
+        settings = {"number_of_shards": 2, "number_of_replicas": 1}
+        simhash.create_index("spread", text_field="body", settings=settings)
+        cluster.await_health("green")
+        reports = list(simhash.ingest("spread", source(), verify=False))
+        missing = [report.position for report in reports if report.action == "refused"]
+        if missing:
+            again = simhash.ingest("spread", [documents[n] for n in missing], verify=False)
+            assert all(report.action != "refused" for report in again)
+        cluster.await_health("green")
+        assert simhash.reconcile("spread").is_settled
+    found = read_all(server, "spread")
+    server.remove("spread")
+    assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
+    assert stored_groups(found) == expected_groups(found, 3)
+
+
+def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
+    """Every document ends with the fingerprint of its present text, and nobody's change is lost."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    found = texts(1_500, seed=8)
+    put(server, index, numbered(found))
+    is_done = threading.Event()
+    changed = {}
+
+    def change():
+        chance = random.Random(9)
+        while not is_done.is_set():
+            n = chance.randrange(1_500)
+            body = {"body": found[chance.randrange(1_500)], "by": "another"}
+            send_lines(
+                server, [{"update": {"_index": index, "_id": f"{n:05d}", "retry_on_conflict": 9}}, {"doc": body}]
+            )
+            changed[f"{n:05d}"] = body["body"]
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    chance = random.Random(2)
+    file = tmp_path / "checkpoint"
+    try:
+        for _ in range(ROUNDS):
+            writer = start(server, "backfill", index, file)
+            time.sleep(chance.uniform(0.7, 3.0))
+            writer.kill()
+            writer.communicate()
+    finally:
+        is_done.set()
+        thread.join()
+    kill_and_run_again(server, chance, "backfill", index, file, longest=2.0)
+    documents = read_all(server, index)
+    assert len(documents) == 1_500
+    assert_all_right(documents)
+    assert changed
+    assert all(documents[id_]["body"] == body and documents[id_]["by"] == "another" for id_, body in changed.items())

@@ -1,0 +1,191 @@
+"""Ingest with the fingerprints of the index in memory, on real servers: it finds what asking the server finds."""
+
+import logging
+import queue
+import random
+import threading
+from contextlib import closing
+
+import pytest
+
+from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
+from es_simhash.lookup import memory_options as request, memory_reading_flow as reading
+from tests.servers.batches import ingest_in_batches
+from tests.servers.fixtures import make_client
+from tests.servers.support import ONE_SHARD, fill, planted, put, texts
+
+EMPTY = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
+
+
+def random_texts(count, seed):
+    """Return texts that have no more in common than chance makes."""
+    chance = random.Random(seed)
+    return [" ".join(f"{chance.getrandbits(40):x}" for _ in range(30)) for _ in range(count)]
+
+
+def create(server, index):
+    """Create an index as another program would."""
+    with closing(make_client(server)) as client:
+        SimHashClient(client).create_index(index, text_field="body", settings=EMPTY)
+
+
+def document(id_, text, **more):
+    return {"_id": id_, "body": text, **fingerprint_fields(fingerprint(text)), **more}
+
+
+def tagged(reports):
+    return {each.id: each.canonical for each in reports if each.action == "tagged"}
+
+
+@pytest.mark.parametrize(("max_distance", "rule"), [(3, "connected"), (8, "star")])
+def test_memory_finds_what_the_server_finds(server, index, simhash, client, call, monkeypatch, max_distance, rule):
+    """Over several shards, batches and refreshes, with documents that were there before: the reports are the same."""
+    monkeypatch.setattr(reading, "PAGE", 16)  # several ranges, some of them too full for one page
+    found = {}
+    for way in ("server", "memory"):
+        name = f"{index}-{way}"
+        simhash.create_index(name, text_field="body", settings={**EMPTY, "number_of_shards": 2})
+        fill(server, name, [*planted(60), *(fingerprint(each) for each in texts(40, seed=1)[::3])])
+        given = [{"_id": f"n{number:03d}", "body": text} for number, text in enumerate(texts(90))]
+        options = {"max_distance": max_distance, "rule": rule, "lookups": way, "batch": 18, "in_flight": 40}
+        found[way] = ingest_in_batches(client, call, name, given, **options)
+    plain = {way: [(each.id, each.action, each.canonical, each.distance) for each in found[way]] for way in found}
+    assert plain["memory"] == plain["server"]
+    assert tagged(found["memory"])
+
+
+def test_what_others_do_meanwhile_is_seen(server, index, simhash, client, call):
+    """New documents, changed and deleted ones, an index that a rollover makes, and one that is created again."""
+    first, alias = f"{index}-a", f"{index}-alias"
+    simhash.create_index(first, text_field="body", settings={**EMPTY, "number_of_shards": 2})
+    server.request(
+        "POST", "/_aliases", {"actions": [{"add": {"index": first, "alias": alias, "is_write_index": True}}]}
+    )
+    own = random_texts(40, 2)
+    put(server, first, [document("old", own[9]), document("gone", own[10]), document("changed", own[11])])
+
+    def given():
+        for number, text in enumerate(own):
+            if number == 5:  # the first batches were read, and the table was made
+                put(server, first, [document("new", own[20]), document("changed", own[21])])
+                server.request("DELETE", f"/{first}/_doc/gone?refresh=true")
+                server.request("POST", f"/{first}/_refresh")
+            if number == 22:
+                create(server, f"{index}-b")
+                actions = [
+                    {"add": {"index": first, "alias": alias, "is_write_index": False}},
+                    {"add": {"index": f"{index}-b", "alias": alias, "is_write_index": True}},
+                ]
+                server.request("POST", "/_aliases", {"actions": actions})
+                put(server, f"{index}-b", [document("rolled", own[33])])
+            yield {"_id": f"n{number:03d}", "body": text}
+
+    reports = ingest_in_batches(client, call, alias, given(), batch=2, max_distance=3, lookups="memory")
+    assert tagged(reports) == {"n009": "old", "n020": "new", "n021": "changed", "n033": "rolled"}
+
+
+def test_an_index_that_is_created_again_is_read_anew(server, index, simhash, client, call):
+    """Its numbers begin again, so that none of its documents is beyond those that were read."""
+    simhash.create_index(index, text_field="body", settings=EMPTY)
+    own = random_texts(30, 3)
+    fill(server, index, planted(50))
+
+    def given():
+        for number, text in enumerate(own):
+            if number == 10:
+                server.request("DELETE", f"/{index}")
+                create(server, index)
+                put(server, index, [document("again", own[25])])
+            yield {"_id": f"n{number:03d}", "body": text}
+
+    reports = ingest_in_batches(client, call, index, given(), batch=2, max_distance=3, lookups="memory")
+    assert tagged(reports) == {"n025": "again"}
+
+
+@pytest.mark.parametrize("interval", ["-1", "50ms"])
+def test_several_writers(server, index, interval):
+    """
+    Two ingests, a program that writes, updates and deletes: a document that a search could show before a document near
+    it was read, and that stays, is always found.
+    """
+    settings = {"number_of_shards": 2, "number_of_replicas": 0, "refresh_interval": interval}
+    client = make_client(server, timeout=60) if server.product == "opensearch" else make_client(server)
+    simhash = SimHashClient(client)
+    simhash.create_index(index, text_field="body", max_distance=3, settings=settings)
+    fill(server, index, planted(300))
+    shown, problems, found = [queue.Queue(), queue.Queue()], [], {}
+
+    def write():
+        for number, text in enumerate(random_texts(24, 5)):
+            put(server, index, [document(f"stays{number}", text), document(f"goes{number % 5}", str(number))])
+            if number % 4 == 0:
+                server.request("DELETE", f"/{index}/_doc/goes{number % 5}?refresh=true")
+            shown[number % 2].put((number, text))
+        for each in shown:
+            each.put(None)
+
+    def ingest(who):
+        def given():
+            for filler in random_texts(200, 6 + who):
+                yield {"body": filler}
+                if (one := shown[who].get()) is not None:
+                    yield {"_id": f"copy{one[0]}", "body": one[1]}
+                else:
+                    return
+
+        try:
+            reports = list(simhash.ingest(index, given(), batch=3, verify=False, lookups="memory"))
+            found.update(tagged(reports))
+        except BaseException as error:  # noqa: BLE001 -- a thread's failure is shown by the test
+            problems.append(error)
+
+    threads = [threading.Thread(target=write), *(threading.Thread(target=ingest, args=(who,)) for who in range(2))]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    client.close()
+    assert not problems
+    assert found == {f"copy{number}": f"stays{number}" for number in range(24)}
+
+
+def test_too_little_memory(server, index, simhash, client, call, monkeypatch, caplog):
+    """It is an error before anything is written, where memory is demanded; else the server is asked."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    fill(server, index, [fingerprint(each) for each in texts(30)])
+    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
+    with pytest.raises(InvalidInputError, match="memory_bytes"):
+        ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory", memory_bytes=100)
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 30
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    with caplog.at_level(logging.INFO, "es_simhash"):
+        reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3, memory_bytes=100)
+    assert len(tagged(reports)) == 30
+    assert any("memory_bytes" in each.getMessage() for each in caplog.records)
+
+
+def test_auto_changes_to_memory(server, index, simhash, client, call, monkeypatch, caplog):
+    """Once enough documents have come; the decisions stay the same."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    fill(server, index, [fingerprint(each) for each in texts(30)])
+    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
+    monkeypatch.setattr(request, "FEWEST", 12)
+    with caplog.at_level(logging.INFO, "es_simhash"):
+        reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
+    assert len(tagged(reports)) == 30
+    assert [each.args[1] for each in caplog.records if "in memory" in each.msg]
+
+
+def test_an_index_without_sequence_numbers(elasticsearch, index):
+    """Memory is refused there, and "auto" asks the server."""
+    client = make_client(elasticsearch)
+    simhash = SimHashClient(client)
+    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "disable_sequence_numbers": True})
+    fill(elasticsearch, index, [fingerprint(each) for each in texts(30)])
+    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
+    with pytest.raises(InvalidInputError, match="sequence numbers"):
+        list(simhash.ingest(index, given, verify=False, lookups="memory"))
+    assert len(tagged(simhash.ingest(index, given, verify=False, batch=5))) == 30
+    client.close()

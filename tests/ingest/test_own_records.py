@@ -1,0 +1,51 @@
+"""Lines of our own files are told from documents of users."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash.ingest.own_records import find_own_record
+from es_simhash.ingest.written import Written
+from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.removal.results import Restored
+
+DOCUMENT = PlannedDocument("1", "i", None, 1, 1)
+OWN = [
+    ({"_index": "i", "_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0", "at": ""}, "archive"),
+    ({"format": "es-simhash-plan", "version": 1, **PlanHeader({}, "simhash", {}).to_dict()}, "plan"),
+    (PlannedRemoval(DOCUMENT, DOCUMENT, 3, None).to_dict(), "plan"),
+    ({"file": "f", "line": 1, "id": "1", "action": "tagged", "reason": None, "canonical": "2"}, "report"),
+    (Written(0, "1", "i", "written").to_dict(), "report"),
+    (Restored("1", "i", "restored", "r").to_dict(), "report"),
+    (
+        {"id": "1", "index": "i", "canonical": "2", "distance": 0, "action": "deleted", "reason": None, "source": {}},
+        "report",
+    ),
+]
+USERS = [
+    {"id": "1", "index": "i", "canonical": "https://e.org/1", "body": "a page with a canonical URL"},
+    {"_id": "1", "_source": {"plan": "b", "canonical": {"id": 1}}},
+    {"id": "1", "action": "deleted", "reason": "spam", "user": "an audit log"},
+    {"id": "1", "action": "shipped", "reason": "sold"},
+    {"format": "es-simhash-plan", "body": "a text about plans"},
+    {"_source": {}, "canonical": "a string", "plan": "x"},
+]
+
+
+@pytest.mark.parametrize(("line", "kind"), OWN)
+def test_lines_of_ours(line, kind):
+    """Of every file that a command writes."""
+    assert find_own_record(line) == kind
+
+
+@pytest.mark.parametrize("document", USERS)
+def test_documents_of_users(document):
+    """Names that we use too."""
+    assert find_own_record(document) is None
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
+)
+def test_any_value(value):
+    """Whatever JSON a line holds."""
+    assert find_own_record(value) is None

@@ -1,0 +1,324 @@
+"""Ingest that compares texts, sources and dates, on real servers: compared with all documents compared with all."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+
+import pytest
+
+from es_simhash import IfSimilar, fingerprint, hamming_distance
+from es_simhash.groups.content import milliseconds_of
+from es_simhash.texts.similarity import compare_shingles, shingle_set
+from tests.servers.batches import ingest_in_batches
+from tests.servers.support import ONE_SHARD, WORDS, read_all, send_lines, stored_groups, texts
+
+DAY = timedelta(days=1)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MAPPINGS = {
+    "properties": {
+        "n": {"type": "integer"},
+        "source": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
+        "published": {"type": "date"},
+    }
+}
+BY_TEXT = {"max_distance": 20, "verify": 0.7}
+GROUPINGS = [
+    BY_TEXT,
+    BY_TEXT | {"per": "source.raw"},
+    BY_TEXT | {"within": ("published", "2d")},
+    {"max_distance": 14, "verify": False, "per": "source.raw", "within": ("published", "3d")},
+]
+NAMES = ["text", "per", "within", "values"]
+groupings = pytest.mark.parametrize("grouping", GROUPINGS, ids=NAMES)
+# Small batches and large ones: what a batch does not see depends on its size, not on the grouping.
+batches = pytest.mark.parametrize(("grouping", "batch"), [*zip(GROUPINGS, [7, 60, 60, 7], strict=True)], ids=NAMES)
+
+
+def dated(moment, chance):
+    """Return *moment* as one of the ways in which documents write it."""
+    return chance.choice(
+        [
+            moment.isoformat(),
+            int(moment.timestamp() * 1000),
+            (moment + 2 * timedelta(hours=1)).isoformat()[:19] + "+02:00",
+        ]
+    )
+
+
+def make_documents(count, seed):
+    """Return documents in the order of their ids: edited texts, some exact copies, sources and dates, some without."""
+    chance = random.Random(seed)
+    bodies, documents = [], []
+    for n in range(count):
+        if bodies and chance.random() < 0.7:
+            words = chance.choice(bodies[-40:]).split()
+            for _ in range(chance.choice([0, 0, 1, 2, 3, 4, 6, 10])):
+                words[chance.randrange(len(words))] = chance.choice(WORDS)
+        else:
+            words = [chance.choice(WORDS) for _ in range(chance.choice([5, 30, 60]))]
+        bodies.append(" ".join(words))
+        document = {"_id": f"{n:05d}", "n": n, "body": bodies[-1]}
+        if chance.random() < 0.9:
+            document["source"] = chance.choice(["reuters", "xinhua", ["xinhua", "reuters"]])
+        if chance.random() < 0.9:
+            document["published"] = dated(START + chance.randint(0, 6) * DAY / 2, chance)
+        documents.append(document)
+    return documents
+
+
+fingerprint_of = cache(fingerprint)
+shingles_of = cache(shingle_set)
+
+
+def similarity_of(one, other):
+    return compare_shingles(shingles_of(one["body"]), shingles_of(other["body"])).jaccard
+
+
+def sources_of(document):
+    given = document.get("source", [])
+    return {given} if isinstance(given, str) else {*given}
+
+
+def are_neighbours(one, other, grouping):
+    """The definition, spelt out."""
+    if hamming_distance(fingerprint_of(one["body"]), fingerprint_of(other["body"])) > grouping["max_distance"]:
+        return False
+    if "per" in grouping and not (sources_of(one) and sources_of(one) == sources_of(other)):
+        return False
+    if "within" in grouping:
+        dates = [milliseconds_of(each.get("published")) for each in (one, other)]
+        span = int(grouping["within"][1][:-1]) * DAY.total_seconds() * 1000
+        if None in dates or abs(dates[0] - dates[1]) > span:
+            return False
+    return not grouping["verify"] or similarity_of(one, other) >= grouping["verify"]
+
+
+def expected_star(documents, grouping):
+    """Return the place of the canonical of each document: the first that is its neighbour."""
+    found = []
+    for n, document in enumerate(documents):
+        before = (m for m in range(n) if found[m] == m and are_neighbours(document, documents[m], grouping))
+        found.append(next(before, n))
+    return found
+
+
+def components(documents, grouping):
+    """Return the first place in the component of each document."""
+    found = list(range(len(documents)))
+    for n, document in enumerate(documents):
+        joined = {found[m] for m in range(n) if are_neighbours(document, documents[m], grouping)} | {n}
+        found = [min(joined) if each in joined else each for each in found]
+    return found
+
+
+def create(simhash, index):
+    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"}, mappings=MAPPINGS)
+
+
+@batches
+def test_tags_are_those_of_the_rule(server, index, simhash, client, call, grouping, batch):
+    """Over batches and refreshes, ``star`` gives each document the first canonical that is its neighbour."""
+    create(simhash, index)
+    documents = make_documents(150, seed=batch)
+    expected = expected_star(documents, grouping)
+    reports = ingest_in_batches(client, call, index, documents, batch=batch, in_flight=80, **grouping)
+    assert [int(each.canonical) for each in reports] == expected
+    assert stored_groups(read_all(server, index)) == {f"{n:05d}": f"{c:05d}" for n, c in enumerate(expected)}
+    assert 8 < sum(n != c for n, c in enumerate(expected)) < 140
+    assert {each.reason for each in reports} == {None}
+    assert simhash.reconcile(index).changed == 0
+    for n, (report, c) in enumerate(zip(reports, expected, strict=True)):
+        if n == c or not grouping["verify"]:
+            assert report.similarity is None
+        else:
+            assert report.similarity == similarity_of(documents[n], documents[c])
+            assert report.to_dict()["similarity"] == report.similarity
+
+
+@groupings
+def test_skip_writes_no_neighbour_of_what_is_there(server, index, simhash, client, call, grouping):
+    """And everything else."""
+    create(simhash, index)
+    documents = make_documents(90, seed=3)
+    expected = expected_star(documents, grouping)
+    ingest_in_batches(client, call, index, documents, batch=20, in_flight=50, on_duplicate="skip", **grouping)
+    assert set(read_all(server, index)) == {f"{n:05d}" for n, c in enumerate(expected) if n == c}
+
+
+@batches
+def test_chains_stay_within_components(server, index, simhash, client, call, grouping, batch):
+    """``connected`` joins only what chains of neighbours join; each member is a neighbour of one before it."""
+    create(simhash, index)
+    documents = make_documents(90, seed=batch)
+    whole = components(documents, grouping)
+    reports = ingest_in_batches(client, call, index, documents, batch=batch, in_flight=50, rule="connected", **grouping)
+    groups = [int(each.canonical) for each in reports]
+    assert [whole[group] for group in groups] == whole
+    for n, group in enumerate(groups):
+        before = [m for m in range(n) if are_neighbours(documents[n], documents[m], grouping)]
+        assert (group == n) == (not before)
+    simhash.reconcile(index)
+    assert stored_groups(read_all(server, index)) == {f"{n:05d}": f"{first:05d}" for n, first in enumerate(whole)}
+
+
+def test_replace_takes_over_only_neighbours(server, index, simhash, client, call):
+    """Of the documents near a new one, those with another text keep their group; members too."""
+    create(simhash, index)
+    grouping = {"max_distance": 64, "verify": 0.75}
+    first, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
+    short = " ".join(first.split()[:-8])
+    documents = [{"_id": str(n), "body": body} for n, body in enumerate([first, other, short, other + " more"])]
+    reports = ingest_in_batches(
+        client, call, index, documents, batch=1, in_flight=1, on_duplicate="replace", **grouping
+    )
+    assert [(each.action, each.canonical) for each in reports] == [
+        ("written", "0"),
+        ("written", "1"),
+        ("replaced", "0"),
+        ("replaced", "1"),
+    ]
+    assert stored_groups(read_all(server, index)) == {"0": "2", "1": "3", "2": "2", "3": "3"}
+    # This one is a neighbour of the canonical, and not of the member that was taken over before.
+    shorter = " ".join(first.split()[:-16])
+    more = [{"_id": "4", "body": shorter}]
+    ingest_in_batches(client, call, index, more, batch=1, on_duplicate="replace", **grouping)
+    groups = {id_: each["simhash"]["group"] for id_, each in read_all(server, index).items()}
+    assert (groups["2"], groups["4"], groups["0"]) == ("4", "4", "2")
+
+
+def test_a_function_sees_only_neighbours_with_their_similarity(server, index, simhash):
+    """A policy of the caller decides about what was verified."""
+    create(simhash, index)
+    body, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
+    seen = []
+
+    def policy(new, old):
+        seen.append((new["_id"] if "_id" in new else new["n"], old.id, old.similarity, old.source["body"]))
+        return "tag"
+
+    documents = [{"_id": "a", "n": 1, "body": body}, {"_id": "b", "n": 2, "body": other}]
+    list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64, verify=0.7))
+    last = [{"_id": "c", "n": 3, "body": body.upper()}]
+    reports = list(simhash.ingest(index, last, on_duplicate=policy))
+    assert [(each.action, each.canonical, each.similarity) for each in reports] == [("tagged", "a", 1.0)]
+    assert seen == [(3, "a", 1.0, body)]
+
+
+def test_if_similar_needs_no_verification_of_the_grouping(index, simhash):
+    """It compares by itself, with its own bound."""
+    create(simhash, index)
+    body, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
+    documents = [{"_id": str(n), "body": each} for n, each in enumerate([body, other, body + " more"])]
+    policy = IfSimilar("body", then="skip", similarity=0.9)
+    reports = list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64, verify=False))
+    assert [each.action for each in reports] == ["written", "written", "skipped"]
+
+
+def test_a_text_that_cannot_be_read_is_told(server, index, simhash):
+    """Another program took the text away and left the fingerprint: nothing is its duplicate."""
+    create(simhash, index)
+    body = texts(1)[0]
+    list(simhash.ingest(index, [{"_id": "a", "body": body}, {"_id": "b", "body": body}], **BY_TEXT))
+    send_lines(server, [{"update": {"_index": index, "_id": "a"}}, {"doc": {"body": None}}])
+    server.request("POST", f"/{index}/_refresh")
+    reports = list(simhash.ingest(index, [{"_id": "c", "body": body}, {"_id": "d", "body": body}]))
+    assert [(each.action, each.canonical) for each in reports] == [("written", "c"), ("tagged", "c")]
+    assert ["'a'" in (each.reason or "") for each in reports] == [True, True]
+
+
+def test_a_date_that_cannot_be_read_is_told(server, index, simhash):
+    """The server reads it in a format of its own; the document has no neighbours until groups are reconciled."""
+    mappings = {"properties": {"published": {"type": "date", "format": "dd/MM/yyyy||strict_date_optional_time"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    body = texts(1)[0]
+    documents = [{"_id": each, "body": body, "published": "01/01/2026"} for each in "ab"]
+    documents.append({"_id": "c", "body": body})
+    reports = list(simhash.ingest(index, documents, **BY_TEXT, within=("published", "1d")))
+    assert [each.action for each in reports] == ["written"] * 3
+    assert ["01/01/2026" in (each.reason or "") for each in reports] == [True, True, False]
+
+
+def test_partial_updates_without_the_field_are_told(index, simhash):
+    """What the index has of such a document is not read; what the update brings is."""
+    create(simhash, index)
+    one, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
+    documents = [{"_id": "z", "body": one, "source": "x"}]
+    documents += [{"_id": each, "body": other, "source": each} for each in "ab"]
+    list(simhash.ingest(index, documents, **BY_TEXT, per="source.raw"))
+    updates = [
+        {"_op_type": "update", "_id": "a", "doc": {"body": one}},
+        {"_op_type": "update", "_id": "b", "doc": {"body": one, "source": "x"}},
+    ]
+    reports = list(simhash.ingest(index, updates))
+    assert [(each.action, each.canonical) for each in reports] == [("written", "a"), ("tagged", "z")]
+    assert ["source" in (each.reason or "") for each in reports] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "date_format", [None, "epoch_second", "yyyy-MM-dd HH:mm:ss||strict_date_optional_time||epoch_millis"]
+)
+@pytest.mark.parametrize("kind", ["date", "date_nanos"])
+def test_dates_are_read_as_the_server_reads_them(server, index, date_format, kind):
+    """Whatever is read here is the moment that the server indexes."""
+    chance = random.Random(6)
+    field = {"type": kind, "ignore_malformed": True} | ({} if date_format is None else {"format": date_format})
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": {"properties": {"at": field}}})
+    moments = [
+        START + timedelta(seconds=chance.randint(0, 10**8), microseconds=chance.randint(0, 10**6)) for _ in range(9)
+    ]
+    values = [
+        "2026",
+        "2026-02",
+        "2026-02-30",
+        "2026-01-01T24:00",
+        2026,
+        20260101,
+        1_767_225_600,
+        "17672256000",
+        "",
+        "x",
+    ]
+    for digits in (
+        "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669",
+        "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
+    ):
+        table = str.maketrans("0123456789", digits)
+        values += [each.translate(table) for each in ("2026", "2026-02-03", "2026-01-01T10:30:05Z", "1767225600")]
+    values += [f"2026-01-01T10:30:05{zone}" for zone in ("+18:00", "+18:01", "+19:00", "+05:60", "-1830", "+99")]
+    values += [
+        "0000",
+        "-2026",
+        "-0",
+        "-1",
+        "-1.5",
+        "-0.5",
+        "1.5",
+        "1_000",
+        "2026-01-01T10Z",
+        "999999999999999999",
+        "-999999999999999",
+        "999999999999999",
+    ]
+    values += ["2026-1-1", "2026-01-01T10", "2026-01-01T10:30", "2026-01-01T10:30:05,25Z", "2026-01-01T10+05"]
+    for each in moments:
+        values += [each.isoformat(), each.isoformat()[:-6], str(each)[:19], each.isoformat()[:-6] + "-0330"]
+        values += [
+            int(each.timestamp()),
+            int(each.timestamp() * 1000),
+            str(each.date()),
+            f"{each.isoformat()[:-6]}789Z",
+        ]
+    lines = []
+    for n, value in enumerate(values):
+        lines += [{"index": {"_index": index, "_id": str(n)}}, {"at": value}]
+    send_lines(server, lines)
+    server.request("POST", f"/{index}/_refresh")
+    body = {"size": 1000, "docvalue_fields": [{"field": "at", "format": "epoch_millis"}]}
+    hits = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
+    shown = {int(hit["_id"]): Decimal(hit["fields"]["at"][0]) for hit in hits if hit.get("fields")}
+    format_ = {} if date_format is None else {"date_format": date_format}
+    ours = {n: milliseconds_of(value, with_nanos=kind == "date_nanos", **format_) for n, value in enumerate(values)}
+    read = {n: moment for n, moment in ours.items() if moment is not None}
+    assert read == {n: shown.get(n) for n in read}
+    assert len(read) >= len(shown) * 0.8

@@ -1,0 +1,20 @@
+"""
+One lookup, carried out by hand.
+"""
+
+from __future__ import annotations
+
+from es_simhash.lookup.find_flow import find
+from es_simhash.lookup.options import Options
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.limits import IndexStats
+from tests.transport.by_hand import drive
+
+
+def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
+    """Carry a lookup out and return ``(result, calls, emitted)``; no call asks for the statistics of the index."""
+    context = context or Context()
+    if context.recall_stats("i") is None:
+        context.learn_stats("i", IndexStats())
+    flow = find(context, "i", None, fingerprint, Options(**options))
+    return drive(flow, server, fail_at=fail_at, failure=failure)

@@ -1,0 +1,355 @@
+"""Lookups in indices as people have them: routed, aliased, replaced, behind names of every kind."""
+
+import pytest
+
+from es_simhash import (
+    AsyncSimHashClient,
+    InvalidInputError,
+    MappingError,
+    SchemeMismatchError,
+    SimHashClient,
+    Verification,
+    build_mapping,
+    fingerprint,
+    fingerprint_fields,
+    get_scheme,
+)
+from tests.servers.support import send_lines
+
+ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
+THREE_SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
+
+
+def key_of(each):
+    return each.id, each.routing
+
+
+@pytest.fixture
+def routed(server, index, simhash):
+    """An index in whose shards one id stands three times, with fingerprints 1, 2 and 4."""
+    simhash.create_index(index, text_field="body", settings=THREE_SHARDS)
+    # A routing value for each shard; two documents of one id in one shard would replace each other.
+    shards = {}
+    for routing in "abcdefgh":
+        found = server.request("GET", f"/{index}/_search_shards?routing={routing}")
+        shards.setdefault(found["shards"][0][0]["shard"], routing)
+    values = sorted(shards.values())
+    assert len(values) == 3
+    send_lines(
+        server,
+        [
+            line
+            for bit, routing in enumerate(values)
+            for line in (
+                {"index": {"_index": index, "_id": "7", "routing": routing}},
+                {"body": f"text {bit}", **fingerprint_fields(1 << bit)},
+            )
+        ],
+    )
+    return values
+
+
+def test_one_id_in_several_shards_is_several_documents(index, simhash, routed):
+    """Each is found, by every kind of lookup, and told apart by its routing."""
+    expected = [("7", routing) for routing in routed]
+    for max_distance in (1, 3, 12, 64):
+        assert list(map(key_of, simhash.find_near_dups(index, fingerprint=0, max_distance=max_distance))) == expected
+    assert sorted(map(key_of, simhash.stream_near_dups(index, fingerprint=0))) == expected
+    for found in simhash.find_near_dups_many(index, fingerprints=[0, 0]):
+        assert list(map(key_of, found)) == expected
+    assert len(simhash.find_near_dups(index, fingerprint=0, size=2)) == 2
+
+
+def test_a_document_of_an_id_that_others_have_too_is_named_by_its_routing(index, simhash, routed):
+    """Without routing nobody can know which is meant, with it the others are near-duplicates."""
+    with pytest.raises(InvalidInputError, match="differs between"):
+        simhash.find_near_dups_of(index, "7")
+    with pytest.raises(InvalidInputError, match="differs between"):
+        simhash.get_fingerprint(index, "7")
+    for number, routing in enumerate(routed):
+        assert simhash.get_fingerprint(index, "7", routing=routing) == 1 << number
+        others = [("7", other) for other in routed if other != routing]
+        for max_distance in (3, 8):
+            found = simhash.find_near_dups_of(index, "7", routing=routing, max_distance=max_distance)
+            assert list(map(key_of, found)) == others
+
+
+@pytest.mark.parametrize("options", [{}, {"max_distance": 8}, {"verify": 0.9}, {"size": 40}])
+def test_the_routing_of_a_document_restricts_nothing(server, index, simhash, options):
+    """Near-duplicates and shared passages are found in all shards; a filter leaves those of one routing value."""
+    simhash.create_index(index, text_field="body", passages=True, settings=THREE_SHARDS)
+    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost. " * 3
+    actions = [{"_id": str(n), "_routing": f"r{n % 8}", "_source": {"body": text}} for n in range(40)]
+    assert {each.action for each in simhash.ingest(index, actions, on_duplicate=None)} == {"written"}
+    server.request("POST", f"/{index}/_refresh")
+    others, own = {str(n) for n in range(40)} - {"3"}, {"3", "11", "19", "27", "35"}
+    lookups = [simhash.find_near_dups_of] if options else [simhash.find_near_dups_of, simhash.find_passages_of]
+    for look_up in lookups:
+        assert {each.id for each in look_up(index, "3", routing="r3", **options)} == others
+        of_one = {"term": {"_routing": "r3"}}
+        assert {each.id for each in look_up(index, "3", routing="r3", filter=of_one, **options)} == own - {"3"}
+    assert own <= {each.id for each in simhash.find_near_dups(index, text, routing="r3", **options)} < others | {"3"}
+
+
+def test_texts_of_one_id_in_several_shards_are_verified_each(index, simhash, routed):
+    """And not one text for all of them."""
+    found = simhash.find_near_dups(index, "text 1", max_distance=64, verify=Verification(0.0))
+    assert {each.routing: each.similarity for each in found} == {routed[0]: 0.0, routed[1]: 1.0, routed[2]: 0.0}
+
+
+def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, simhash, routed, tmp_path):
+    """Each document is itself: in pairs, in groups, and where duplicates are deleted."""
+    pairs = simhash.pairs(index, max_distance=2)
+    assert sorted(sorted([each.routing, each.other_routing]) for each in pairs) == [
+        [routed[0], routed[1]],
+        [routed[0], routed[2]],
+        [routed[1], routed[2]],
+    ]
+    assert list(simhash.pairs(index, against=index, max_distance=0)) == []
+    simhash.reconcile(index, max_distance=2, verify=False)
+    server.request("POST", f"/{index}/_refresh")
+    [group] = simhash.groups(index)
+    assert sorted(each.routing for each in group.members) == routed
+    options = {"action": "delete", "dry_run": False, "verify": 0.0, "max_share": 1.0}
+    deleted = list(simhash.dedupe(index, archive=tmp_path / "removed.gz", **options))
+    assert [(each.id, each.action) for each in deleted] == [("7", "deleted")] * 2
+    server.request("POST", f"/{index}/_refresh")
+    left = [each.routing for each in simhash.find_near_dups(index, fingerprint=0)]
+    assert sorted([*left, *(each.routing for each in deleted)]) == routed
+
+
+WORDS = ["the council approved the new bridge", "shares fell after the forecast", "rain is expected on tuesday"]
+
+
+def fill_with(simhash, server, index, scheme):
+    simhash.create_index(index, scheme=scheme, text_field="body", settings=THREE_SHARDS)
+    documents = [{"_id": str(number), "body": text} for number, text in enumerate(WORDS)]
+    assert all(each.action == "written" for each in simhash.ingest(index, documents, on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+
+
+def own_lookups(simhash, index):
+    """Return what each kind of lookup by text finds of the texts that are there."""
+    return [
+        *([each.id for each in simhash.find_near_dups(index, text, max_distance=0)] for text in WORDS),
+        *([each.id for each in found] for found in simhash.find_near_dups_many(index, WORDS, max_distance=0)),
+        *([each.id for each in simhash.stream_near_dups(index, text, max_distance=0)] for text in WORDS),
+    ]
+
+
+EVERY = [["0"], ["1"], ["2"]] * 3
+
+
+@pytest.mark.parametrize("first", range(3))
+def test_an_index_created_again_with_another_scheme(server, index, make_simhash, first):
+    """The next lookup of whatever kind goes by the new scheme, though the old one was read a moment ago."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, index, "words")
+    assert own_lookups(ours, index) == EVERY
+    server.request("DELETE", f"/{index}")
+    fill_with(theirs, server, index, "shingles")
+    if first == 0:
+        found = ours.find_near_dups(index, WORDS[0], max_distance=0)
+        assert ([each.id for each in found], str(found.scheme)) == (["0"], "shingles-2")
+    elif first == 1:
+        assert [[each.id for each in found] for found in ours.find_near_dups_many(index, WORDS)] == EVERY[:3]
+    else:
+        assert [each.id for each in ours.stream_near_dups(index, WORDS[2])] == ["2"]
+    assert own_lookups(ours, index) == EVERY
+
+
+def test_an_index_created_again_without_our_fields(server, index, make_simhash):
+    """It is an error, as it is for a client that never saw the old one."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, index, "words")
+    assert own_lookups(ours, index) == EVERY
+    server.request("DELETE", f"/{index}")
+    server.request("PUT", f"/{index}", {"settings": THREE_SHARDS})
+    with pytest.raises(MappingError):
+        ours.find_near_dups(index, WORDS[0])
+    server.request("DELETE", f"/{index}")
+    with pytest.raises(Exception, match="index_not_found"):
+        ours.find_near_dups(index, WORDS[0])
+
+
+def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(server, index, make_simhash):
+    """Also where the question is a fingerprint."""
+    ours, theirs = make_simhash(scheme="words"), make_simhash()
+    fill_with(theirs, server, index, "words")
+    assert len(ours.find_near_dups(index, fingerprint=1)) == 0
+    server.request("DELETE", f"/{index}")
+    fill_with(theirs, server, index, "shingles")
+    for ask in (ours.find_near_dups, ours.stream_near_dups):
+        with pytest.raises(SchemeMismatchError):
+            list(ask(index, fingerprint=1))
+
+
+def test_an_alias_that_moves_to_an_index_of_another_scheme(server, index, make_simhash):
+    """The name stays, what stands behind it does not; several indices behind it have to agree."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, f"{index}-1.a", "words")
+    fill_with(theirs, server, f"{index}-2.b", "shingles")
+    alias = f"{index}-alias"
+    move = {"actions": [{"add": {"index": f"{index}-1.a", "alias": alias}}]}
+    server.request("POST", "/_aliases", move)
+    assert own_lookups(ours, alias) == EVERY
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-2.b", "alias": alias}}]})
+    with pytest.raises(SchemeMismatchError):
+        ours.find_near_dups(alias, WORDS[0])
+    server.request("POST", "/_aliases", {"actions": [{"remove": {"index": f"{index}-1.a", "alias": alias}}]})
+    assert own_lookups(ours, alias) == EVERY
+
+
+def scheme_and_ids(simhash, index, number, kind):
+    """Return the scheme that a lookup of *kind* went by, and what it found of the text of that number."""
+    text = WORDS[number]
+    if kind == "many":
+        [found] = simhash.find_near_dups_many(index, [text], max_distance=0)
+    elif kind == "of":
+        found = simhash.find_near_dups_of(index, str(number), max_distance=3)
+        return str(found.scheme), [str(number), *(each.id for each in found)]
+    elif kind == "stream":  # does not say which scheme it goes by
+        return "", [each.id for each in simhash.stream_near_dups(index, text, max_distance=0)]
+    else:
+        found = simhash.find_near_dups(index, text, max_distance={"near": 0, "far": 10}[kind])
+    return str(found.scheme), [each.id for each in found]
+
+
+def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_simhash):
+    """However fast another program deletes, creates and fills an index, the next lookup is right."""
+    ours = make_simhash()
+    schemes = ("words", "shingles")
+    for turn in range(16):
+        scheme = get_scheme(schemes[turn % 2])
+        if turn:
+            server.request("DELETE", f"/{index}")
+        mapping = build_mapping(scheme=scheme, text_field="body")
+        server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
+        send_lines(
+            server,
+            [
+                line
+                for number, text in enumerate(WORDS)
+                for line in (
+                    {"index": {"_index": index, "_id": str(number)}},
+                    {"body": text, **fingerprint_fields(fingerprint(text, scheme=scheme))},
+                )
+            ],
+        )
+        number, kind = turn % 3, ("near", "many", "far", "of")[turn // 2 % 4]
+        assert scheme_and_ids(ours, index, number, kind) == (scheme.id, [str(number)])
+
+
+def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
+    """In one request, without a pause: the second lookup goes by what the alias names now."""
+    ours, theirs = make_simhash(), make_simhash()
+    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("words-1", "shingles-2"), f"{index}-alias"
+    for name, scheme in zip(names, schemes, strict=True):
+        fill_with(theirs, server, name, scheme.partition("-")[0])
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
+    now = 0
+    for turn in range(12):
+        kind = ("near", "many", "far", "stream")[turn % 4]
+        found = scheme_and_ids(ours, alias, turn % 3, kind)
+        assert found in [(schemes[now], [str(turn % 3)]), ("", [str(turn % 3)])]
+        actions = [
+            {"remove": {"index": names[now], "alias": alias}},
+            {"add": {"index": names[1 - now], "alias": alias}},
+        ]
+        server.request("POST", "/_aliases", {"actions": actions})
+        now = 1 - now
+        found = scheme_and_ids(ours, alias, turn % 3, kind)
+        assert found in [(schemes[now], [str(turn % 3)]), ("", [str(turn % 3)])]
+
+
+def test_another_scheme_in_the_same_index(server, index, make_simhash):
+    """After remove, a prefix may get another scheme; the old marker stays in the mapping, and means nothing."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, index, "words")
+    for scheme in ("shingles", "words", "shingles"):
+        assert own_lookups(ours, index) == EVERY
+        theirs.remove(index)
+        theirs.put_mapping(index, scheme=scheme, text_field="body")
+        list(theirs.backfill(index))
+        server.request("POST", f"/{index}/_refresh")
+        found = ours.find_near_dups(index, WORDS[0], max_distance=0)
+        assert ([each.id for each in found], found.scheme) == (["0"], get_scheme(scheme))
+
+
+def test_indices_without_a_marker(server, index, make_simhash):
+    """An earlier version made them: they are found all the same, alone and beside others; ``check`` names them."""
+    ours, theirs = make_simhash(), make_simhash()
+    fill_with(theirs, server, f"{index}-new", "words")
+    mapping = build_mapping(scheme="words", text_field="body")
+    ours_below = mapping["properties"]["simhash"]["properties"]
+    marker = next(name for name in ours_below if name.startswith("settings_"))
+    del ours_below[marker]
+    server.request("PUT", f"/{index}-old", {"settings": THREE_SHARDS, "mappings": mapping})
+    list(theirs.ingest(f"{index}-old", [{"_id": "x", "body": WORDS[0]}], on_duplicate=None))
+    server.request("POST", f"/{index}-*/_refresh")
+    assert [each.id for each in ours.find_near_dups(f"{index}-old", WORDS[0])] == ["x"]
+    assert sorted(each.id for each in ours.find_near_dups(f"{index}-*", WORDS[0])) == ["0", "x"]
+    server.request("PUT", f"/{index}-other", {"settings": THREE_SHARDS})
+    assert sorted(each.id for each in ours.find_near_dups(f"{index}-*", WORDS[0])) == ["0", "x"]
+    assert [each.id for each in ours.find_near_dups(f"{index}-new,{index}-other", WORDS[0])] == ["0"]
+    [report] = ours.check(f"{index}-old")
+    assert (report.ready, [each.kind for each in report.faults]) == (True, ["no_marker"])
+    ours.put_mapping(f"{index}-old")
+    assert ours.check(f"{index}-old")[0].faults == ()
+    assert sorted(each.id for each in ours.find_near_dups(f"{index}-old,{index}-new", WORDS[0])) == ["0", "x"]
+
+
+def test_an_index_without_our_fields_that_joins_a_pattern(server, index, make_simhash):
+    """It holds no fingerprints: lookups go on, though it lacks the marker that they insist on."""
+    ours = make_simhash()
+    fill_with(ours, server, f"{index}-1", "words")
+    assert own_lookups(ours, f"{index}-*") == EVERY
+    server.request("PUT", f"/{index}-2/_doc/1?refresh=true", {"body": WORDS[0]})
+    assert own_lookups(ours, f"{index}-*") == EVERY
+    fill_with(make_simhash(), server, f"{index}-3", "shingles")
+    with pytest.raises(SchemeMismatchError):
+        ours.find_near_dups(f"{index}-*", WORDS[0])
+
+
+def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode, runner, simhash):
+    """Nothing with bits of the old scheme is written to the new index."""
+    simhash.create_index(index, scheme="words", text_field="body", settings=THREE_SHARDS)
+    documents = [{"_id": str(number), "body": f"{WORDS[0]} {number}"} for number in range(2_000)]
+    written = []
+
+    def note(report):
+        if not written:
+            server.request("DELETE", f"/{index}")
+            mapping = build_mapping(scheme="shingles", text_field="body")
+            server.request("PUT", f"/{index}", {"settings": THREE_SHARDS, "mappings": mapping})
+        written.append(report)
+
+    def ingest():
+        for report in SimHashClient(client).ingest(index, documents, on_duplicate=None):
+            note(report)
+
+    async def ingest_async():
+        async for report in AsyncSimHashClient(client).ingest(index, documents, on_duplicate=None):
+            note(report)
+
+    with pytest.raises(SchemeMismatchError, match="changed to scheme shingles-2"):
+        ingest() if mode == "sync" else runner.run(ingest_async())
+    assert 0 < len(written) < 2_000
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 0
+
+
+@pytest.mark.parametrize("scheme", [None, "shingles", "words"])
+def test_a_remote_beside_a_local_name(server, index, make_simhash, scheme):
+    """Its mapping cannot be read: whoever names it says which scheme it has, and the local ones must have that too."""
+    fill_with(make_simhash(), server, index, "words")
+    ours = make_simhash(scheme=scheme)
+    error, words = {
+        None: (InvalidInputError, "name the scheme"),
+        "shingles": (SchemeMismatchError, "words-1"),
+        "words": (Exception, "me"),  # no such cluster is configured: the server says so
+    }[scheme]
+    for names in (f"{index},me:other", [index, "me:other"]):
+        for ask in (ours.find_near_dups, ours.stream_near_dups):
+            with pytest.raises(error, match=words):
+                list(ask(names, fingerprint=1))

@@ -1,0 +1,100 @@
+"""Lookups of many texts or fingerprints at once: each has its own answer, and its own failure."""
+
+import pytest
+
+from es_simhash import IncompleteSearchError
+from es_simhash.lookup.find_many_flow import find_many
+from es_simhash.lookup.find_of_flow import find_of
+from es_simhash.lookup.options import Options
+from es_simhash.lookup.plan import make_plan
+from es_simhash.mapping.context import Context
+from tests.transport.by_hand import ServerError, drive
+from tests.transport.fake_server import Candidates
+
+
+def test_many_keep_their_order_and_their_failures():
+    """No text, no text at all, and a search that is refused."""
+
+    class NotThere(Candidates):
+        def msearch(self, body):
+            answers = super().msearch(body)
+            answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
+            return answers
+
+    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], None, Options()), NotThere([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
+    assert found[3].status == 404
+
+
+def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
+    """The others of its batch have their answers."""
+    from es_simhash.lookup import find_many_flow as module
+
+    def one(text, scheme):
+        if text == "bad":
+            raise ValueError("bad")
+        return 0
+
+    monkeypatch.setattr(module, "compute_fingerprint", one)
+    monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
+    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, Options()), Candidates([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
+
+
+def test_a_multi_search_that_is_too_much_is_halved():
+    """Refused whole for its size or for load, it is asked in parts; what is too much alone fails alone."""
+
+    class Small(Candidates):
+        def msearch(self, body):
+            is_shared = "'wanted': [" in str(body)
+            return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
+
+    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1, 2, 3, 4], Options()), Small([0]))
+    assert [len(each) for each in found] == [1, 1, 1, 1, 1]
+    # The survey, all in one search, and one by one: 5, 2, 3, 1, 2.
+    assert [call.api for call in calls].count("msearch") == 7
+
+    class Full(Candidates):
+        def msearch(self, body):
+            return ServerError(429, "full")
+
+    found, _, _ = drive(find_many(Context(), "i", None, [0, 1], Options()), Full([0]))
+    assert [type(each).__name__ for each in found] == ["ServerError"] * 2
+
+
+def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
+    """An error, or for whoever takes incomplete answers one that says so."""
+
+    class Nowhere(Candidates):
+        def get_mapping(self, index):
+            return {}
+
+    for flow in (find_many, find_of):
+        rest = (None, [0]) if flow is find_many else ("1",)
+        with pytest.raises(IncompleteSearchError, match="no index matches"):
+            drive(flow(Context(), "x*", *rest, Options()), Nowhere([]))
+        found, _, _ = drive(flow(Context(), "x*", *rest, Options(on_incomplete="return")), Nowhere([]))
+        assert (found[0] if flow is find_many else found).complete is False
+
+
+def test_many_fingerprints():
+    """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
+    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], Options()), Candidates([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
+    assert [len(each) for each in found[:2]] == [1, 0]
+
+
+def test_one_refused_for_load_is_searched_alone():
+    """A full queue hits one element of the batch; the others are not sunk, and it gets its answer."""
+
+    class Busy(Candidates):
+        def msearch(self, body):
+            answers = super().msearch(body)
+            answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
+            return answers
+
+    options = Options(max_distance=3, plan=make_plan(3, (0,)))
+    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1], options), Busy([0]))
+    assert [len(each) for each in found] == [1, 1]
+    # Together, then each for itself, and then the refused one alone.
+    assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]

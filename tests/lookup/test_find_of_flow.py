@@ -1,0 +1,118 @@
+"""Lookups of a document that the index has: by its stored block terms, or in two steps."""
+
+import pytest
+
+from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, get_scheme
+from es_simhash.lookup.find_of_flow import find_of, read_fingerprint
+from es_simhash.lookup.options import Options
+from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.verify_flow import fetch_text
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.meta import IndexSettings
+from tests.transport.by_hand import ServerError, drive
+from tests.transport.fake_server import WHOLE, Candidates
+
+
+class ById(Candidates):
+    """Also finds documents by id, and their candidates by their stored block terms where that *works*."""
+
+    works = True
+    matched = tuple(f"simhash.block{i}" for i in range(4))
+
+    def search(self, body, index=None, scroll=None):
+        if "'path'" in str(body) and not self.works:
+            return ServerError(400, "alias has more than one index")
+        answer = super().search(body, index, scroll)
+        if wanted := body["query"].get("ids", {}).get("values"):
+            answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
+        if "'path'" in str(body):
+            for each in answer["hits"]["hits"]:
+                each["matched_queries"] = self.matched
+        return answer
+
+
+class ByIdInTwoSteps(ById):
+    """As behind an alias of several indices."""
+
+    works = False
+
+
+class ByIdOfAnotherVersion(ById):
+    """The stored document, where it is found at all, has other terms than the one that searches see."""
+
+    matched = ("simhash.block2",)
+
+
+@pytest.mark.parametrize(("kind", "searches"), [(ById, 1), (ByIdInTwoSteps, 3), (ByIdOfAnotherVersion, 3)])
+def test_of_a_document_leaves_it_out(kind, searches):
+    """In one search where the server can look up the terms, also where fewer are wanted than there are."""
+    context = Context()
+    context.learn_stats("i", IndexStats())
+    found, calls, _ = drive(find_of(context, "i", "0", Options(size=1)), kind([0, 1, 3]))
+    assert [(each.id, each.distance) for each in found] == [("1", 1)]
+    assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]
+    assert found.plan.max_distance == 3
+
+
+def test_of_a_document_an_incomplete_answer_leaves_it_out():
+    """Also from what the error carries."""
+    index = ByIdInTwoSteps([0, 1])
+    index.shards = [WHOLE, {"total": 2, "failed": 1}]
+    with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
+        drive(find_of(Context(), "i", "0", Options()), index)
+    assert [each.id for each in caught.value.results] == ["1"]
+
+
+@pytest.mark.parametrize("missing", [{"total": 2, "failed": 1}, {"total": 2, "successful": 1, "failed": 0}])
+def test_of_a_document_whose_other_copies_may_differ(missing):
+    """Copies of the document may be on shards that did not answer, even where one copy was found."""
+    index = ByIdInTwoSteps([0, 1])
+    index.shards = [missing, WHOLE]
+    with pytest.raises(IncompleteSearchError):
+        drive(find_of(Context(), "i", "0", Options()), index)
+    index.shards = [missing, WHOLE]
+    found, _, _ = drive(find_of(Context(), "i", "0", Options(on_incomplete="return")), index)
+    assert ([each.id for each in found], found.complete) == (["1"], False)
+    for hits in (index.hits, []):
+        index.hits, index.shards = hits, [missing, WHOLE]
+        with pytest.raises(IncompleteSearchError):
+            drive(read_fingerprint(Context(), "i", "0"), index)
+    index.shards = [missing, WHOLE]
+    with pytest.raises(IncompleteSearchError):
+        drive(find_of(Context(), "i", "0", Options(on_incomplete="return")), index)
+
+
+def test_of_a_document_whose_text_may_be_another():
+    """Verification compares with the text of every copy."""
+    answer = {"hits": {"hits": [{"_index": "i", "_id": "0", "_source": {"text": "a"}}]}, "_shards": WHOLE}
+    how = {"settings": IndexSettings(get_scheme(DEFAULT_SCHEME), text_fields=("text",)), "verification": Verification()}
+    assert drive(fetch_text("i", "0", **how), lambda _: answer)[0] == "a"
+    partial = answer | {"_shards": {"total": 2, "successful": 1, "failed": 0}}
+    with pytest.raises(IncompleteSearchError):
+        drive(fetch_text("i", "0", **how), lambda _: partial)
+
+
+def test_of_a_document_beyond_the_terms_lookup():
+    """At larger distances its fingerprint is asked for first."""
+    found, _, _ = drive(find_of(Context(), "i", "0", Options(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
+    assert [each.distance for each in found] == [9]
+
+
+@pytest.mark.parametrize("kind", [ById, ByIdInTwoSteps])
+def test_of_a_document_that_is_not_there(kind):
+    """Or that has no fingerprint: told apart."""
+
+    class Absent(kind):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if isinstance(answer, dict):
+                answer["hits"]["hits"] = []
+            return answer
+
+    with pytest.raises(InvalidInputError, match="no document 'x'"):
+        drive(find_of(Context(), "i", "x", Options()), Absent([]))
+    index = kind([0])
+    del index.hits[0]["fields"]
+    with pytest.raises(InvalidInputError, match="no fingerprint"):
+        drive(find_of(Context(), "i", "0", Options()), index)

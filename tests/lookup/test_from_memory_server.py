@@ -1,0 +1,210 @@
+"""Many lookups with fingerprints in memory, on real servers: they find what asking the server for each finds."""
+
+import json
+import random
+import threading
+import uuid
+
+import pytest
+
+from es_simhash import (
+    InvalidInputError,
+    NearDups,
+    SimHashClient,
+    build_mapping,
+    fingerprint,
+    fingerprint_fields,
+    make_plan,
+)
+from es_simhash.lookup import memory_options as request, memory_reading_flow as reading
+from es_simhash.lookup.options import Sizes
+from es_simhash.mapping.limits import IndexStats
+from tests.servers.fixtures import make_client
+from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, put, send_lines, texts, truth
+
+STORED = planted(250)
+ASKED = [*random.Random(4).sample(STORED, 20), 0, None, 2**64, STORED[0], *(each ^ 0b1011 for each in STORED[::17])]
+
+
+def answers(simhash, index, given, **options):
+    """Return what each answer says, apart from the way that it was found."""
+    found = simhash.find_near_dups_many(index, **given, **options)
+    return [
+        (each.items, [one.source for one in each], each.complete, each.scheme, each.max_distance, each.unverified)
+        if isinstance(each, NearDups)
+        else repr(each)
+        for each in found
+    ]
+
+
+def assert_equal(simhash, index, given, **options):
+    """Check that both ways give the same answers, and return these."""
+    simhash._context.learn_stats(index, IndexStats(1_000_000))  # a small index would be scanned
+    memory, server = (answers(simhash, index, given, **options, lookups=way) for way in ("memory", "server"))
+    assert memory == server
+    return memory
+
+
+@pytest.mark.parametrize("max_distance", [3, 12])
+def test_memory_finds_what_the_server_finds(server, index, simhash, monkeypatch, max_distance):
+    """Over two indices and several shards, in ranges that do not fit on a page, with all options of a lookup."""
+    monkeypatch.setattr(reading, "PAGE", 32)
+    for number, name in enumerate((f"{index}-a", f"{index}-b")):
+        simhash.create_index(name, text_field="body", settings={**ONE_SHARD, "number_of_shards": 2 - number})
+        fill(server, name, STORED[number::2], lang="en" if number else "zh")
+    both, given = f"{index}-a,{index}-b", {"fingerprints": ASKED}
+    found = assert_equal(simhash, both, given, max_distance=max_distance)
+    assert [len(each[0]) for each in found[:20]] == [len(truth(STORED, each, max_distance)) for each in ASKED[:20]]
+    options = {"filter": {"term": {"lang.keyword": "zh"}}, "source": ["n"], "exclude_ids": ["00001", "00100"]}
+    assert_equal(simhash, f"{index}-*", given, max_distance=max_distance, **options)
+    assert open_contexts(server, index) == 0
+
+
+def test_texts_are_verified(server, index, simhash):
+    """Texts and what is none, as without memory; the texts of what was found are compared."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    given = enumerate(texts(60))
+    put(server, index, [{"_id": str(n), "body": text, **fingerprint_fields(fingerprint(text))} for n, text in given])
+    given = {"texts": [*texts(80)[20:], "", 7]}
+    found = assert_equal(simhash, index, given, max_distance=12, verify=0.6)
+    assert sum(len(each[0]) for each in found[:20]) > 60
+    streamed = list(simhash.stream_near_dups_many(index, iter(given["texts"][:50]), lookups="memory"))
+    assert streamed == simhash.find_near_dups_many(index, given["texts"][:50], lookups="memory")
+
+
+def test_routing_restricts_the_reading(server, index, simhash):
+    """Only the shard of that routing value is read and searched."""
+    simhash.create_index(index, settings={**ONE_SHARD, "number_of_shards": 3})
+    lines = []
+    for number, each in enumerate(STORED):
+        lines += [{"index": {"_index": index, "routing": f"r{number % 5}"}}, fingerprint_fields(each)]
+    send_lines(server, lines)
+    found = assert_equal(simhash, index, {"fingerprints": ASKED}, max_distance=8, routing="r1")
+    assert {one.routing for each in found if len(each) == 6 for one in each[0]} >= {"r1"}
+
+
+def test_more_documents_than_a_page(server, index, simhash):
+    """A fingerprint that very many documents have: the server is asked for it, and the others stay in memory."""
+    simhash.create_index(index, settings={**ONE_SHARD, "max_result_window": 100})
+    fill(server, index, [7] * 250 + STORED)
+    found = assert_equal(simhash, index, {"fingerprints": [7, *STORED[:20]]}, max_distance=3)
+    assert len(found[0][0]) == 250
+
+
+def test_an_index_that_is_made_anew(server, index, sync_simhash):
+    """Between two batches: the point in time is of the former index; the same documents are found in the new one."""
+    asked = [each ^ 1 for each in STORED] * 12
+    size = Sizes().batch_in_memory
+
+    def make():
+        server.remove(index)
+        sync_simhash.create_index(index, settings=ONE_SHARD)
+        fill(server, index, STORED)
+
+    make()
+    found = sync_simhash.stream_near_dups_many(index, fingerprints=asked, max_distance=3, lookups="memory")
+    first = [next(found) for _ in range(size)]
+    make()
+    every = [*first, *found]
+    assert len(every) == len(asked) > size
+    assert all(
+        [(n.distance, n.id) for n in each] == truth(STORED, one, 3) for each, one in zip(every, asked, strict=True)
+    )
+
+
+def test_what_a_writer_changes_meanwhile(server, index):
+    """A document that moves from one near fingerprint to another all the time is found by every lookup."""
+    client = make_client(server)
+    simhash = SimHashClient(client)
+    simhash.create_index(index, settings={**ONE_SHARD, "number_of_shards": 2, "refresh_interval": "10ms"})
+    fill(server, index, STORED)
+    put(server, index, [{"_id": "moves", **fingerprint_fields(1)}])
+    problems, is_done = [], threading.Event()
+
+    def write():
+        number = 0
+        while not is_done.is_set():
+            number += 1
+            lines = [{"index": {"_index": index, "_id": "moves"}}, fingerprint_fields(1 << number % 3)]
+            lines += [{"index": {"_index": index, "_id": "goes"}}, fingerprint_fields(number)]
+            if number % 2:
+                lines += [{"delete": {"_index": index, "_id": "goes"}}]
+            try:
+                server.request(
+                    "POST", "/_bulk?refresh=true", "".join(json.dumps(each) + "\n" for each in lines).encode()
+                )
+            except BaseException as error:  # noqa: BLE001 -- a thread's failure is shown by the test
+                problems.append(error)
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(3):
+            asked = [0, *(each ^ 1 for each in STORED[:200]), *[0] * 900]
+            found = simhash.find_near_dups_many(index, fingerprints=asked, max_distance=3, lookups="memory")
+            every = [{one.id for one in each} for each in found]
+            assert all("moves" in each for each in (every[0], *every[201:]))
+            assert [len(each - {"goes", "moves"}) for each in every[1:201]] == [
+                len(truth(STORED, each, 3)) for each in asked[1:201]
+            ]
+    finally:
+        is_done.set()
+        writer.join()
+        client.close()
+    assert not problems
+
+
+def test_auto_reads_and_gives_up(server, index, simhash, monkeypatch):
+    """It reads fingerprints where that pays; where they cannot be read, the server is asked."""
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, STORED)
+    server_way = answers(simhash, index, {"fingerprints": ASKED}, lookups="server", max_distance=8)
+    assert answers(simhash, index, {"fingerprints": ASKED}, max_distance=8) == server_way
+    assert answers(simhash, index, {"fingerprints": ASKED}, max_distance=8, memory_bytes=1000) == server_way
+    for options in ({"memory_bytes": 1000}, {"plan": make_plan(8, (0, 1, 2))}):
+        with pytest.raises(InvalidInputError, match="memory"):
+            answers(simhash, index, {"fingerprints": ASKED}, max_distance=8, lookups="memory", **options)
+    mapping = build_mapping()
+    mapping["properties"]["simhash"]["properties"]["fingerprint"]["index"] = False
+    server.request("PUT", f"/{index}-dark", {"mappings": mapping, "settings": ONE_SHARD})
+    fill(server, f"{index}-dark", STORED)
+    auto, plain = (
+        answers(simhash, f"{index}-dark", {"fingerprints": ASKED}, lookups=way, max_distance=8)
+        for way in ("auto", "server")
+    )
+    assert auto == plain
+    assert [len(each[0]) for each in plain[:20]] == [len(each[0]) for each in server_way[:20]]
+    assert open_contexts(server, index) == 0
+
+
+def test_a_data_stream(opensearch):
+    """It is read over all its indices."""
+    index = f"test-{uuid.uuid4().hex}"
+    client = make_client(opensearch)
+    simhash = SimHashClient(client)
+    template = {
+        "index_patterns": [f"{index}*"],
+        "data_stream": {},
+        "priority": 500,
+        "template": {"mappings": build_mapping(), "settings": ONE_SHARD},
+    }
+    opensearch.request("PUT", f"/_index_template/{index}", template)
+    try:
+        for part in (STORED[:150], STORED[150:]):
+            lines = []
+            for each in part:
+                lines += [
+                    {"create": {"_index": index}},
+                    {"@timestamp": "2026-01-01T00:00:00Z", **fingerprint_fields(each)},
+                ]
+            send_lines(opensearch, lines)
+            opensearch.request("POST", f"/{index}/_rollover")
+        found = assert_equal(simhash, index, {"fingerprints": ASKED}, max_distance=8)
+        assert [len(each[0]) for each in found[:20]] == [len(truth(STORED, each, 8)) for each in ASKED[:20]]
+    finally:
+        opensearch.request("DELETE", f"/_data_stream/{index}")
+        opensearch.request("DELETE", f"/_index_template/{index}")
+        client.close()

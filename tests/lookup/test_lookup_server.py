@@ -1,0 +1,292 @@
+"""Lookups on real servers: the same answers as an exhaustive comparison, sync and async."""
+
+import random
+
+import pytest
+
+from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, SchemeMismatchError, fingerprint_fields
+from es_simhash.hashing import fingerprint
+from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, send_lines, truth
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+
+
+def test_lookups_return_what_an_exhaustive_comparison_returns(server, index, simhash):
+    """Every distance from 0 to 20 and 64, with the plan that is chosen for it."""
+    fingerprints = planted(3_000)
+    simhash.create_index(index, settings={"number_of_shards": 3, "number_of_replicas": 0})
+    fill(server, index, fingerprints)
+    chance = random.Random(2)
+    for max_distance in [*range(21), 64]:
+        for wanted in chance.sample(fingerprints, 3):
+            found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
+            assert [(each.distance, each.id) for each in found] == truth(fingerprints, wanted, max_distance)
+            assert found.complete
+
+
+def test_more_candidates_than_any_page(server, index, simhash):
+    """12,001 documents equal to the question: all are returned, beyond the result window of 10,000."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, [7] * 12_001)
+    found = simhash.find_near_dups(index, fingerprint=7, max_distance=0)
+    assert len(found) == len({each.id for each in found}) == 12_001
+    assert found.complete
+    assert len(simhash.find_near_dups(index, fingerprint=7, size=5)) == 5
+    assert open_contexts(server, index) == 0
+
+
+def test_a_small_result_window(server, index, simhash):
+    """Pages shrink to what the index allows."""
+    simhash.create_index(index, settings={**ONE_SHARD, "max_result_window": 40})
+    fill(server, index, [7] * 333)
+    assert len(simhash.find_near_dups(index, fingerprint=7)) == 333
+    assert len(simhash.find_near_dups_of(index, "00000")) == 332
+    [many] = simhash.find_near_dups_many(index, [TEXT])
+    assert len(many) == 0
+    assert open_contexts(server, index) == 0
+
+
+def test_many_pages_of_several_indices(server, index, simhash):
+    """No hit is lost between pages, though shards of different indices have the same number; nor to a small window."""
+    for part, window in (("a", 40), ("b", 10_000), ("c", 10_000)):
+        simhash.create_index(f"{index}-{part}", settings={**ONE_SHARD, "max_result_window": window})
+        fill(server, f"{index}-{part}", [7] * 300)
+    found = simhash.find_near_dups(f"{index}-*", fingerprint=7)
+    assert (len({(each.index, each.id) for each in found}), found.complete) == (900, True)
+    assert len(list(simhash.stream_near_dups(f"{index}-b,{index}-c", fingerprint=7))) == 600
+    assert len(simhash.find_near_dups(f"{index}-*", fingerprint=7, size=350)) == 350
+    assert open_contexts(server, index) == 0
+
+
+def test_text_document_and_many_agree(server, index, simhash):
+    """A lookup by text, by fingerprint, by document id and in a batch."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=12)
+    texts = [TEXT, TEXT.replace("Tuesday", "Monday"), "Shares fell after the company cut its forecast.", "…"]
+    documents = [{"_id": str(n), "body": text} for n, text in enumerate(texts)]
+    reports = list(simhash.ingest(index, documents, on_duplicate=None))
+    assert [report.action for report in reports] == ["written"] * 4
+    server.request("POST", f"/{index}/_refresh")
+    found = simhash.find_near_dups(index, TEXT)
+    assert [each.id for each in found] == ["0", "1"]
+    assert found.max_distance == 12
+    assert simhash.find_near_dups(index, fingerprint=fingerprint(TEXT)) == found
+    assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["1"]
+    many = simhash.find_near_dups_many(index, [*texts, None])
+    assert [[each.id for each in one] for one in many[:4]] == [["0", "1"], ["1", "0"], ["2"], []]
+    assert isinstance(many[4], TypeError)
+
+
+def test_filter_exclude_source_and_routing(server, index, simhash):
+    """What a search offers beside the lookup."""
+    simhash.create_index(index, settings={"number_of_shards": 4, "number_of_replicas": 0})
+    lines = []
+    for number in range(40):
+        routing = "a" if number % 2 else "b"
+        lines.append({"index": {"_index": index, "_id": f"{number:02d}", "routing": routing}})
+        lines.append({"n": number, "body": "x", **fingerprint_fields(number % 4)})
+    send_lines(server, lines)
+    recent = {"range": {"n": {"gte": 30}}}
+    found = simhash.find_near_dups(index, fingerprint=0, max_distance=1, filter=recent, source=["n"])
+    assert {each.source["n"] for each in found} == {30, 32, 33, 34, 36, 37, 38}
+    assert all(set(each.source) == {"n"} for each in found)
+    found = simhash.find_near_dups(index, fingerprint=0, max_distance=0, filter=[recent], exclude_ids=["32"])
+    assert [each.id for each in found] == ["36"]
+    found = simhash.find_near_dups(index, fingerprint=0, max_distance=64, routing="a")
+    assert {int(each.id) % 2 for each in found} == {1}
+
+
+def test_several_indices_alias_and_wildcard(server, index, simhash):
+    """Hits name the index that holds them, and order is by distance, index, id."""
+    for part in "ab":
+        simhash.create_index(f"{index}-{part}", settings=ONE_SHARD)
+        fill(server, f"{index}-{part}", [1, 0])
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-*", "alias": f"{index}-alias"}}]})
+    expected = [(0, f"{index}-a", "00001"), (0, f"{index}-b", "00001"), (1, f"{index}-a", "00000")]
+    for name in (f"{index}-*", f"{index}-alias", [f"{index}-a", f"{index}-b"], f"{index}-a,{index}-b"):
+        found = simhash.find_near_dups(name, fingerprint=0)
+        assert [(each.distance, each.index, each.id) for each in found[:3]] == expected
+
+
+def test_a_stream_beside_an_index_without_our_fields(server, index, make_simhash):
+    """A server without scripts refuses the plan in some shards only: those of the other index have nothing to run."""
+    make_simhash().create_index(f"{index}-ours", settings=ONE_SHARD)
+    server.request("PUT", f"/{index}-theirs", {"settings": {"number_of_shards": 2}})
+    server.request("POST", f"/{index}-ours/_refresh")
+    assert list(make_simhash().stream_near_dups(f"{index}-*", fingerprint=0, max_distance=9)) == []
+    fill(server, f"{index}-ours", [1, 0])
+    found = make_simhash().stream_near_dups(f"{index}-*", fingerprint=0, max_distance=9)
+    assert sorted(each.id for each in found)[:2] == ["00000", "00001"]
+
+
+def test_a_data_stream(opensearch, call, runner):
+    """Documents behind a data stream are found, under the name of the index that holds them."""
+    import uuid
+
+    from opensearchpy import OpenSearch
+
+    from es_simhash import SimHashClient, build_component_template
+
+    name = f"test-{uuid.uuid4().hex}"
+    client = OpenSearch([opensearch.url])
+    try:
+        opensearch.request("PUT", f"/_component_template/{name}", build_component_template(text_field="body"))
+        template = {"index_patterns": [name], "composed_of": [name], "priority": 300, "data_stream": {}}
+        opensearch.request("PUT", f"/_index_template/{name}", template)
+        simhash = SimHashClient(client)
+        documents = [{"_op_type": "create", "@timestamp": "2026-01-01", "body": TEXT} for _ in range(2)]
+        opensearch.request("PUT", f"/_data_stream/{name}")
+        assert [each.action for each in simhash.ingest(name, documents)] == ["written", "tagged"]
+        opensearch.request("POST", f"/{name}/_refresh")
+        found = simhash.find_near_dups(name, TEXT)
+        assert [each.index.startswith(".ds-") for each in found] == [True, True]
+    finally:
+        opensearch.remove(name)
+        opensearch.request("DELETE", f"/_index_template/{name}", missing_ok=True)
+        opensearch.request("DELETE", f"/_component_template/{name}", missing_ok=True)
+        client.close()
+
+
+def test_names_that_match_nothing(index, simhash):
+    """A wildcard answers 200 with zero shards: that is not the same as no near-duplicates."""
+    with pytest.raises(IncompleteSearchError, match="no index matches"):
+        simhash.find_near_dups(f"{index}-nothing-*", TEXT)
+    found = simhash.find_near_dups(f"{index}-nothing-*", TEXT, on_incomplete="return")
+    assert (len(found), found.complete) == (0, False)
+    with pytest.raises(Exception, match="no such index") as caught:
+        simhash.find_near_dups(f"{index}-nothing", TEXT)
+    assert type(caught.value).__name__ == "NotFoundError"
+
+
+def test_a_closed_index(server, index, simhash):
+    """The client's own error, which names the index."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    server.request("POST", f"/{index}/_close")
+    with pytest.raises(Exception, match="closed"):
+        simhash.find_near_dups(index, TEXT)
+    [report] = simhash.check(index)
+    assert not report.ready
+    assert "open it" in report.problems[-1]
+
+
+def test_dynamic_mapping_is_refused(server, index, simhash):
+    """Fields that a server guessed would find nothing, silently."""
+    send_lines(server, [{"index": {"_index": index}}, {"body": TEXT, **fingerprint_fields(1)}])
+    with pytest.raises(MappingError, match="must be 'keyword'"):
+        simhash.find_near_dups(index, TEXT)
+    [report] = simhash.check(index)
+    assert any("block0" in problem for problem in report.problems)
+
+
+def test_a_prefix_that_is_something_else(server, index, simhash):
+    """The index's simhash is the user's own keyword."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"simhash": {"type": "keyword"}}}})
+    for attempt in (lambda: simhash.find_near_dups(index, TEXT), lambda: simhash.put_mapping(index)):
+        with pytest.raises(MappingError, match="mapped as 'keyword'"):
+            attempt()
+
+
+def test_schemes_do_not_mix(index, make_simhash):
+    """The index's scheme wins where none is asked for; another is refused, and both are named."""
+    make_simhash(scheme="keywords").create_index(index, settings=ONE_SHARD)
+    assert make_simhash().find_near_dups(index, TEXT).scheme.name == "keywords"
+    assert make_simhash(scheme="keywords").find_near_dups(index, TEXT).complete
+    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles"):
+        make_simhash(scheme="shingles").find_near_dups(index, TEXT)
+
+
+def test_two_prefixes_side_by_side(server, index, make_simhash):
+    """Title and body, or an old and a new scheme, in one index."""
+    make_simhash().create_index(index, settings=ONE_SHARD, text_field="body")
+    second = make_simhash(prefix="title_hash", scheme="words")
+    assert second.put_mapping(index, text_field="title") == [index]
+    list(make_simhash().ingest(index, [{"_id": "1", "title": "A bridge is approved", "body": TEXT}]))
+    [action] = list(second.with_fingerprints(index, [{"_id": "1", "title": "A bridge is approved", "body": TEXT}]))
+    send_lines(server, [{"update": {"_index": index, "_id": "1"}}, {"doc": {"title_hash": action["title_hash"]}}])
+    assert [each.id for each in second.find_near_dups(index, "A bridge is approved")] == ["1"]
+    assert [each.id for each in make_simhash().find_near_dups(index, TEXT)] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  \n", "…!?", "🎉🎉🎉", "\x00", "\ud800", "\u200b"],
+    ids=["empty", "blank", "punctuation", "emoji", "nul", "surrogate", "zero-width"],
+)
+def test_texts_without_features_find_nothing(server, index, simhash, text):
+    """Not even one another."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "1", "body": "…"}, {"_id": "2", "body": TEXT}]))
+    server.request("POST", f"/{index}/_refresh")
+    found = simhash.find_near_dups(index, text, max_distance=3)
+    assert (len(found), found.complete) == (0, True)
+
+
+def test_a_text_of_ten_megabytes(server, index, simhash):
+    """It takes a moment, and works."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = (TEXT + " 河上的新橋 ") * 90_000
+    [report] = list(simhash.ingest(index, [{"_id": "1", "body": text}]))
+    assert report.action == "written"
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups(index, text)] == ["1"]
+
+
+@pytest.mark.parametrize("id_", ["a/b c", 'quo"te', "新聞 1", "a?b=c&d", "%2F"])
+def test_ids_of_any_kind(server, index, simhash, id_):
+    """Slashes, quotes and other scripts in ids."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": id_, "body": TEXT}, {"_id": "other", "body": TEXT}]))
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups_of(index, id_)] == ["other"]
+    assert [each.id for each in simhash.find_near_dups_of(index, "other")] == [id_]
+    assert [each.id for each in simhash.find_near_dups(index, TEXT, exclude_ids=[id_])] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("mappings", "routing", "later"),
+    [({"_source": {"excludes": ["simhash"]}}, {}, None), ({}, {"routing": "elsewhere"}, None), ({}, {}, 2**64 - 1)],
+    ids=["not in _source", "routed", "changed since the refresh"],
+)
+def test_a_document_whose_stored_terms_are_not_to_be_had(server, index, simhash, mappings, routing, later):
+    """The terms lookup by id finds nothing, or other terms than searches do: the answer is whole all the same."""
+    settings = {"number_of_shards": 5, "number_of_replicas": 0, "refresh_interval": "-1"}
+    simhash.create_index(index, settings=settings, mappings=mappings)
+    headers = [{"index": {"_index": index, "_id": str(n), **routing}} for n in range(6)]
+    send_lines(server, [line for header in headers for line in (header, fingerprint_fields(7))])
+    if later is not None:
+        server.request("PUT", f"/{index}/_doc/0", fingerprint_fields(later))
+    assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["1", "2", "3", "4", "5"]
+
+
+def test_without_a_point_in_time(server, index, simhash, monkeypatch):
+    """A server or a user without one reads on by scroll, and gives it back."""
+    from es_simhash.client import dialects
+    from tests.transport.by_hand import ServerError
+
+    def call(dialect, client, request):
+        if request.api == "open_point_in_time":
+            raise ServerError(403, "no permission")
+        return original(dialect, client, request)
+
+    async def call_async(dialect, client, request):
+        if request.api == "open_point_in_time":
+            raise ServerError(403, "no permission")
+        return await original_async(dialect, client, request)
+
+    original, original_async = dialects.Dialect.call, dialects.Dialect.call_async
+    monkeypatch.setattr(dialects.Dialect, "call", call)
+    monkeypatch.setattr(dialects.Dialect, "call_async", call_async)
+    simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, [7] * 6_001)
+    assert len(simhash.find_near_dups(index, fingerprint=7)) == 6_001
+    assert open_contexts(server, index) == 0
+
+
+def test_a_document_that_is_not_there_or_has_no_fingerprint(server, index, simhash):
+    """Told apart, with what to do."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "blank", "body": "…"}]))
+    server.request("POST", f"/{index}/_refresh")
+    with pytest.raises(InvalidInputError, match="no document 'gone'"):
+        simhash.find_near_dups_of(index, "gone")
+    with pytest.raises(InvalidInputError, match="no fingerprint"):
+        simhash.find_near_dups_of(index, "blank")

@@ -1,0 +1,118 @@
+"""Texts with wrong letters, on real servers: found, grouped and planned by the edits of their letters."""
+
+import random
+
+import pytest
+
+from es_simhash import InvalidInputError, Verification, get_scheme
+from es_simhash.groups.rule import Grouping
+from es_simhash.removal.plan_file import read_plan
+from es_simhash.texts.measures import TextMeasure
+from tests.servers.support import ONE_SHARD, read_all, texts
+
+BY_LETTERS = Verification(0.9, measure="edit", unit="characters")
+ORIGINALS = [texts(1, seed=seed)[0] for seed in (1, 2)]
+
+
+def misread(text, seed=0, one_of=50):
+    """Return *text* with every 50th letter another one."""
+    chance = random.Random(seed)
+    places = [at for at, letter in enumerate(text) if letter.isalpha()]
+    letters = list(text)
+    for at in chance.sample(places, len(places) // one_of):
+        letters[at] = "q"
+    return "".join(letters)
+
+
+SCANS = [misread(ORIGINALS[0], seed) for seed in range(3)]
+DOCUMENTS = {"a": ORIGINALS[0], "b": SCANS[0], "c": SCANS[1], "z": ORIGINALS[1]}
+
+
+@pytest.fixture
+def made(simhash, index):
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    return index
+
+
+def fill(server, index, simhash):
+    """Index the documents without groups."""
+    list(simhash.ingest(index, [{"_id": id_, "body": body} for id_, body in DOCUMENTS.items()], on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+
+
+def test_lookups_by_letters(server, made, simhash):
+    """A preset, a measure, a document and many texts; where edits are counted there is no containment."""
+    fill(server, made, simhash)
+    found = simhash.find_near_dups(made, SCANS[2], preset="noisy")
+    assert {each.id for each in found} == {"a", "b", "c"}
+    assert (found[0].id, found[0].similarity > 0.95, found[0].containment) == ("a", True, None)
+    assert len(simhash.find_near_dups(made, SCANS[2], preset="similar")) == 0
+    assert {each.id for each in simhash.find_near_dups_of(made, "a", max_distance=16, verify=BY_LETTERS)} == {"b", "c"}
+    shingles = Verification(0.6, measure="jaccard", unit="characters")
+    [one, error] = simhash.find_near_dups_many(made, [SCANS[2], 5], max_distance=16, verify=shingles)
+    assert {each.id for each in one} == {"a", "b", "c"}
+    assert isinstance(error, TypeError)
+    assert simhash.explain(made, "a", "b").is_noise
+
+
+def test_groups_by_letters(server, made, simhash, tmp_path):
+    """The mapping records measure and unit; every operation then goes by them, and another measure is refused."""
+    documents = [{"_id": id_, "body": body} for id_, body in DOCUMENTS.items()]
+    reports = list(simhash.ingest(made, documents, max_distance=16, verify=BY_LETTERS))
+    assert [each.canonical for each in reports] == ["a", "a", "a", "z"]
+    assert reports[1].similarity > 0.95
+    server.request("POST", f"/{made}/_refresh")
+    meta = server.request("GET", f"/{made}/_mapping")[made]["mappings"]["_meta"]["es_simhash"]["simhash"]
+    recorded = Grouping.from_dict(meta["grouping"])
+    assert (recorded.similarity, recorded.measure) == (0.9, TextMeasure("edit", "characters"))
+    assert [simhash.reconcile(made, **each).changed for each in ({"verify": BY_LETTERS}, {"preset": "noisy"})] == [0, 0]
+    for other in (0.8, Verification(0.9), Verification(0.9, text_field="body", measure="edit", unit="characters")):
+        with pytest.raises(InvalidInputError, match="grouped|groups"):
+            simhash.reconcile(made, verify=other)
+    [group] = simhash.groups(made, preset="noisy")
+    assert {each.id: each.containment for each in group.members} == {"a": None, "b": None, "c": None}
+    assert list(simhash.groups(made, preset="similar")) == []
+    pairs = list(simhash.pairs(made, max_distance=16, verify=BY_LETTERS))
+    assert {(each.id, each.other_id) for each in pairs} == {("a", "b"), ("a", "c"), ("b", "c")}
+    shown = simhash.report(made, sample=10).groups[0]
+    assert all(each.similarity > 0.9 for each in shown.members)
+    plan, archive = tmp_path / "plan", tmp_path / "archive.gz"
+    assert simhash.plan_removal(made, plan, max_share=1.0).count == 2
+    assert Grouping.from_dict(read_plan(plan).header.grouping) == recorded
+    assert {each.id for each in simhash.apply_removal(plan, archive=archive)} == {"b", "c"}
+    server.request("POST", f"/{made}/_refresh")
+    assert set(read_all(server, made)) == {"a", "z"}
+
+
+def test_tune_tells_noise(server, made, simhash):
+    """What the presets find of wrong letters, and how many pairs of the index look like that."""
+    fill(server, made, simhash)
+    found = simhash.tune(made, sample=10)
+    recalls = {each.preset: each.noise_recall for each in found.presets}
+    assert recalls["noisy"] > recalls["similar"]
+    assert any("6 have the same letters" in each for each in found.notes)
+
+
+def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(server, index, simhash):
+    """A scheme that converts them finds, groups and plans them as one text; without it tune proposes the scheme."""
+    opencc = pytest.importorskip("opencc", reason="needs the extra preprocess")
+    simplified = "长江是中华民族的母亲河，也是中华民族发展的重要支撑，国家和沿江省市把修复长江生态环境摆在重要位置。"
+    documents = [{"_id": "a", "body": simplified}, {"_id": "b", "body": opencc.OpenCC("s2t").convert(simplified)}]
+    simhash.create_index(
+        index, text_field="body", scheme=get_scheme("shingles", preprocess=["t2s"]), settings=ONE_SHARD
+    )
+    assert [each.canonical for each in simhash.ingest(index, documents)] == ["a", "a"]
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.similarity for each in simhash.find_near_dups(index, simplified, verify=True)] == [1.0, 1.0]
+    assert simhash.reconcile(index).changed == 0
+    [group] = simhash.groups(index, verify=True)
+    assert [each.id for each in group.members] == ["a", "b"]
+    assert [each.similarity for each in simhash.pairs(index, verify=True)] == [1.0]
+    plain = f"{index}-plain"
+    simhash.create_index(plain, text_field="body", settings=ONE_SHARD)
+    assert [each.canonical for each in simhash.ingest(plain, documents)] == ["a", "b"]
+    server.request("POST", f"/{plain}/_refresh")
+    found = simhash.tune(plain, sample=10)
+    assert any("t2s" in each for each in found.notes)
+    assert any("t2s" in each.scheme for each in found.schemes)
+    assert "two_scripts" in {each.kind for each in simhash.doctor(plain).findings}

@@ -1,0 +1,150 @@
+"""
+Text that people paste, as the servers take it: the Lucene language on both products, Painless on OpenSearch.
+
+KQL and ES|QL are languages of products that cannot run here: ``test_paste_property.py`` has models of them.
+"""
+
+import itertools
+import json
+import uuid
+
+import pytest
+
+from es_simhash import (
+    SimHashClient,
+    build_distance_field,
+    build_mapping,
+    build_query,
+    build_query_bar,
+    fingerprint_fields,
+    hamming_distance,
+)
+from es_simhash.lookup.paste_esql import distance_source, with_distances
+from es_simhash.lookup.plan import LookupPlan
+from tests.servers.support import ONE_SHARD, fill, planted, put, truth
+
+HOSTILE = [
+    '"',
+    "\\",
+    '\\"',
+    "a OR b",
+    "*",
+    "a:b)",
+    "\\u0041",
+    "line\nbreak",
+    "\u202ex",
+    "😀",
+    '" OR *',
+    "NOT",
+    "/a/",
+    "[a TO b]",
+]
+
+
+def filled(server, index):
+    """Return fingerprints, some of them near one another, which *index* then has."""
+    mapping = {"settings": ONE_SHARD, "mappings": build_mapping()}
+    server.request("PUT", f"/{index}", mapping)
+    fingerprints = [2**64 - 1, 2**63, *planted(60)]
+    fill(server, index, fingerprints)
+    return fingerprints
+
+
+@pytest.fixture
+def held(server, index):
+    """The fingerprints that the index has."""
+    return filled(server, index)
+
+
+@pytest.fixture
+def held_by_opensearch(opensearch):
+    """An index of OpenSearch, and the fingerprints that it has."""
+    name = f"test-{uuid.uuid4().hex}"
+    yield name, filled(opensearch, name)
+    opensearch.remove(name)
+
+
+def in_bar(server, index, text):
+    """Return the ids of the documents that *text* shows in a query bar whose language is Lucene."""
+    # As Kibana and Dashboards send it.
+    query = {"query_string": {"query": text, "analyze_wildcard": True}}
+    hits = server.request("POST", f"/{index}/_search", {"size": 1_000, "query": query})["hits"]["hits"]
+    return sorted(hit["_id"] for hit in hits)
+
+
+def test_candidates_in_a_bar(server, index, held):
+    """Every near-duplicate is among them, and the servers take the longest of these texts."""
+    for wanted, max_distance in itertools.product((held[0], held[20]), (0, 2, 8, 11)):
+        shown = in_bar(server, index, build_query_bar("lucene", fingerprint=wanted, max_distance=max_distance))
+        assert {id_ for _, id_ in truth(held, wanted, max_distance)} <= set(shown)
+        assert len(shown) < len(held)
+
+
+def test_groups_and_kinds_in_a_bar(server, index, held):
+    """Names of groups may hold every sign that the language knows."""
+    put(server, index, [{"_id": f"g{n}", "simhash": {"group": name}} for n, name in enumerate(HOSTILE)])
+    duplicate = fingerprint_fields(7)["simhash"] | {"group": "g", "duplicate_of": "g", "distance": 1}
+    put(server, index, [{"_id": "d", "simhash": duplicate}])
+    for number, name in enumerate(HOSTILE):
+        assert in_bar(server, index, build_query_bar("lucene", group=name)) == [f"g{number}"]
+    canonicals = sorted(f"g{n}" for n in range(len(HOSTILE)))
+    assert in_bar(server, index, build_query_bar("lucene", only="canonicals")) == canonicals
+    assert in_bar(server, index, build_query_bar("lucene", only="without-fingerprint")) == canonicals
+    assert in_bar(server, index, build_query_bar("lucene", only="duplicates")) == ["d"]
+
+
+def test_a_script_field_shows_the_distance(opensearch, held_by_opensearch):
+    """In the search of a lookup, from parameters; and alone, as the editor of an index pattern takes it."""
+    index, held = held_by_opensearch
+    put(opensearch, index, [{"_id": "none", "n": -1}])
+    for wanted in (held[0], held[1], held[30]):
+        body = build_query(wanted, max_distance=8, size=100)
+        hits = opensearch.request("POST", f"/{index}/_search", with_distances(body, "script", wanted))["hits"]["hits"]
+        assert {hit["_id"]: hit["fields"]["near_dup_distance"] for hit in hits} == {
+            hit["_id"]: [hamming_distance(int(hit["fields"]["simhash.fingerprint"][0], 16), wanted)] for hit in hits
+        }
+        source = distance_source("script", wanted)
+        everything = LookupPlan(64, (), 0)
+        body = build_query(wanted, max_distance=64, plan=everything, size=100)
+        body["query"] = {"match_all": {}}
+        body["script_fields"] = {"bits": {"script": {"source": source}}}
+        hits = opensearch.request("POST", f"/{index}/_search", body)["hits"]["hits"]
+        bits = {hit["_id"]: hit["fields"]["bits"][0] for hit in hits}
+        assert bits.pop("none") is None
+        assert sorted((found, id_) for id_, found in bits.items()) == truth(held, wanted, 64)
+
+
+def test_a_runtime_field_computes_the_distance(opensearch, held_by_opensearch):
+    """As a derived field, which is what OpenSearch calls it: the same definition and the same script."""
+    index, held = held_by_opensearch
+    put(opensearch, index, [{"_id": "none", "n": -1}])
+    for wanted in (held[0], held[1], held[30]):
+        definition = build_distance_field("runtime", wanted)
+        plain = {"type": "long", "script": {"source": distance_source("runtime", wanted)}}
+        for field in (definition, plain):
+            near = {"range": {"bits": {"lte": 8}}}
+            body = {"size": 100, "query": near, "derived": {"bits": field}, "fields": ["bits"], "_source": False}
+            hits = opensearch.request("POST", f"/{index}/_search", body)["hits"]["hits"]
+            assert sorted((hit["fields"]["bits"][0], hit["_id"]) for hit in hits) == truth(held, wanted, 8)
+
+
+def test_the_printed_text_is_all_of_stdout(run, index, held):
+    """It can be piped into a file; a fingerprint comes from a document of the index."""
+    printed = run("query", "--id", "00020", "--index", index, "--lucene", "-d", 2).stdout
+    assert printed == build_query_bar("lucene", fingerprint=held[20], max_distance=2) + "\n"
+    printed = run("query", "--id", "00020", "--index", index, "--script-field", "--console").stdout
+    assert json.loads(printed.split("\n", 2)[2])["script_fields"]
+
+
+def test_the_group_of_a_document(run, index, sync_client):
+    """Of a duplicate and of a canonical; a document alone is in none."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = "The council approved the new bridge over the river on Tuesday."
+    bodies = {"a": text, "b": text, "c": "Shares of the chip maker fell by a tenth."}
+    list(simhash.ingest(index, [{"_id": id_, "body": body} for id_, body in bodies.items()]))
+    sync_client.indices.refresh(index=index)
+    for id_ in ("a", "b"):
+        assert run("query", "--kql", "--group-of", id_, "--index", index).stdout == 'simhash.group: "a"\n'
+    done = run("query", "--kql", "--group-of", "c", "--index", index)
+    assert (done.exit_code, done.stdout) == (1, "")

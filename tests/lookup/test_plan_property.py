@@ -1,0 +1,85 @@
+"""Soundness of lookup plans: no pair within the distance is ever excluded."""
+
+from hypothesis import given, strategies as st
+
+from es_simhash.hashing import block_neighbours, split_blocks
+from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan_cost import explain_plan
+from es_simhash.lookup.query import candidate_clauses
+from es_simhash.mapping.limits import Limits
+
+fingerprints = st.integers(0, 2**64 - 1)
+
+
+def matches(clause, fingerprint):
+    """Evaluate one of the candidate clauses as a server does."""
+    if "exists" in clause:
+        return True
+    if "script" in clause:
+        parameters = clause["script"]["script"]["params"]
+        wanted = parameters["wanted"] if isinstance(parameters["wanted"], list) else [parameters["wanted"]]
+        return any(((each ^ fingerprint) & (2**64 - 1)).bit_count() <= parameters["most"] for each in wanted)
+    if any("bool" in each for each in clause["bool"]["should"]):
+        return any(matches(each, fingerprint) for each in clause["bool"]["should"])
+    terms = dict(zip((f"simhash.block{i}" for i in range(4)), (f"{b:04x}" for b in split_blocks(fingerprint))))
+    counts = 0
+    for each in clause["bool"]["should"]:
+        [(field, values)] = each["terms"].items()
+        counts += terms[field] in values
+    return counts >= clause["bool"]["minimum_should_match"]
+
+
+@given(data=st.data(), fingerprint=fingerprints, max_distance=st.integers(0, 24))
+def test_no_plan_excludes_a_fingerprint_within_its_distance(data, fingerprint, max_distance):
+    """Flip at most max_distance bits, chosen anyhow: the clause of every plan still matches."""
+    flips = data.draw(st.sets(st.integers(0, 63), max_size=max_distance))
+    other = fingerprint
+    for bit in flips:
+        other ^= 1 << bit
+    limits = Limits(max_terms=data.draw(st.sampled_from([65_536, 1_024, 100])))
+    plan = data.draw(st.sampled_from([each.plan for each in explain_plan(max_distance, limits=limits)]))
+    strangers = data.draw(st.lists(fingerprints, max_size=2))
+    for clause in (*candidate_clauses([fingerprint], plan), *candidate_clauses([*strangers, fingerprint], plan)):
+        assert matches(clause, other), plan.name
+
+
+@given(fingerprint=fingerprints, block=st.integers(0, 65535), radius=st.integers(0, 4))
+def test_neighbours_are_exactly_the_blocks_within_the_radius(fingerprint, block, radius):
+    """The terms of a clause are the Hamming ball, each once."""
+    neighbours = block_neighbours(block, radius)
+    assert len(set(neighbours)) == len(neighbours)
+    other = fingerprint & 0xFFFF
+    assert (other in neighbours) == ((other ^ block).bit_count() <= radius)
+
+
+some_radii = st.lists(st.integers(0, 4), max_size=4).map(tuple)
+
+
+@given(st.tuples(some_radii, some_radii, some_radii, some_radii), st.integers(0, 20))
+def test_any_radii_are_sound_repeats_included(radii, max_distance):
+    """The fewest matches over every way to spend the distance, counted one by one; radii differ by block."""
+    plan = make_plan(max_distance, radii)
+    ways = (
+        (a, b, c, d)
+        for a in range(17)
+        for b in range(17)
+        for c in range(17)
+        for d in range(max_distance - a - b - c + 1)
+        if a + b + c <= max_distance
+    )
+    fewest = min(sum(distance <= r for distance, each in zip(way, radii) for r in each) for way in ways)
+    assert plan.minimum_should_match == fewest
+    assert 0 < plan.pass_share <= 1
+
+
+@given(st.integers(0, 24), st.sampled_from([1, 16, 1024]))
+def test_limits_are_kept(max_distance, allowed):
+    """Where scripts, long lists or many clauses are refused there is still a plan, if need be the scan."""
+    limits = Limits(scripts=False, max_terms=100, max_clauses=allowed)
+    for each in explain_plan(max_distance, limits=limits):
+        assert not each.plan.script
+        assert each.plan.clauses <= allowed
+    clause = candidate_clauses([0], explain_plan(max_distance, limits=limits)[0].plan)[0]
+    for part in clause.get("bool", {}).get("should", ()):
+        [values] = part["terms"].values()
+        assert len(values) <= 100

@@ -1,0 +1,319 @@
+"""Every kind of plan on real servers: the answers of an exhaustive comparison, and the ways around a refusal."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from es_simhash import (
+    IncompleteSearchError,
+    SimHashClient,
+    build_mapping,
+    explain_plan,
+    fingerprint_fields,
+    make_plan,
+    rescore,
+)
+from es_simhash.client.dialects import find_dialect
+from es_simhash.client.drivers import run as run_flow
+from es_simhash.lookup.find_many_flow import find_many
+from es_simhash.lookup.options import Options, Sizes
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.limits import IndexStats, Limits
+from tests.servers.fixtures import make_client
+from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
+
+
+@pytest.fixture
+def filled(server, index, sync_client):
+    """An index of 1,000 planted fingerprints, and a sync client of ours."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(1_000)
+    fill(server, index, fingerprints)
+    return simhash, fingerprints
+
+
+def answer_of(found):
+    return [(each.distance, each.id) for each in found]
+
+
+def test_every_plan_gives_the_exhaustive_answer(server, index, filled):
+    """Twelve plans for each distance, from the cheapest to the scan, with a script where the server has Painless."""
+    simhash, fingerprints = filled
+    scripts = server.product == "opensearch"
+    for max_distance in range(17):
+        plans = [each.plan for each in explain_plan(max_distance, limits=Limits(scripts=scripts))]
+        chance = random.Random(max_distance)
+        wanted = chance.choice(fingerprints)
+        expected = truth(fingerprints, wanted, max_distance)
+        for plan in [plans[0], *chance.sample(plans, min(10, len(plans))), plans[-1]]:
+            found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance, plan=plan)
+            assert (answer_of(found), found.complete, found.plan) == (expected, True, plan), (max_distance, plan.name)
+
+
+def searches(server, index):
+    """Return how many searches the index's one shard has seen."""
+    return server.request("GET", f"/{index}/_stats/search")["_all"]["primaries"]["search"]["query_total"]
+
+
+@pytest.mark.parametrize("max_distance", [0, 3, 8])
+def test_lookups_that_share_a_search(server, index, filled, max_distance):
+    """They get the answers that they would get alone, for fewer searches than there are lookups."""
+    simhash, fingerprints = filled
+    wanted = [*random.Random(3).sample(fingerprints, 118), 0, 2**64 - 1]
+    expected = [truth(fingerprints, each, max_distance) for each in wanted]
+    for _ in range(2):  # the second time with what was learnt of the server
+        simhash._context.learn_stats(index, IndexStats(1_000_000))  # a small index would be scanned, one by one
+        before = searches(server, index)
+        many = simhash.find_near_dups_many(index, fingerprints=wanted, max_distance=max_distance)
+        assert [answer_of(each) for each in many] == expected
+        assert all(each.complete for each in many)
+    assert searches(server, index) - before < len(wanted)
+
+
+def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
+    """Its lookups are asked again, each for itself."""
+    _, fingerprints = filled
+    options = Options(max_distance=8, plan=make_plan(8, (0, 1, 2)), sizes=Sizes(first_page=10, largest_page=10))
+    flow = find_many(Context(), index, None, fingerprints[:30], options)
+    many = run_flow(flow, sync_client, find_dialect(sync_client))
+    assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
+
+
+def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, simhash):
+    """It has the block terms of one of those that share a search: the others are complete all the same."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    far = 2**63 | 2**47 | 2**31 | 2**15
+    broken = fingerprint_fields(far)
+    del broken["simhash"]["fingerprint"], broken["simhash"]["value"]
+    lines = [{"index": {"_index": index, "_id": "near"}}, fingerprint_fields(1), {"index": {"_index": index}}, broken]
+    send_lines(server, lines)
+    first, second = simhash.find_near_dups_many(index, fingerprints=[0, far], max_distance=3, plan=make_plan(3, (0,)))
+    assert ([each.id for each in first], first.complete) == (["near"], True)
+    assert isinstance(second, IncompleteSearchError)
+
+
+@pytest.mark.parametrize("max_distance", [3, 20, 64])
+def test_many_candidates_are_skimmed(server, index, simhash, max_distance):
+    """A scan reads fingerprints first, then what is near: also what has no block terms, and all that hits carry."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(700)
+    fill(server, index, fingerprints)
+    wanted = fingerprints[5]
+    bare = {"simhash": {"fingerprint": fingerprint_fields(wanted)["simhash"]["fingerprint"]}, "title": "bare"}
+    send_lines(server, [{"index": {"_index": index, "_id": "bare"}}, bare])
+    plan = make_plan(max_distance, ())
+    asked = {"fingerprint": wanted, "max_distance": max_distance, "plan": plan}
+    expected = sorted([*truth(fingerprints, wanted, max_distance), (0, "bare")])
+    found = simhash.find_near_dups(index, **asked, source=["title"])
+    assert (answer_of(found), found.complete, found.candidates) == (expected, True, 701)
+    assert next(each for each in found if each.id == "bare").source == {"title": "bare"}
+    assert answer_of(simhash.find_near_dups(index, **asked, size=3)) == expected[:3]
+    without = simhash.find_near_dups(
+        index, **asked, exclude_ids=["bare"], filter={"exists": {"field": "simhash.block0"}}
+    )
+    assert answer_of(without) == truth(fingerprints, wanted, max_distance)
+    many = simhash.find_near_dups_many(
+        index, fingerprints=[wanted, wanted ^ 2**64 - 1], max_distance=max_distance, plan=plan, exclude_ids=["bare"]
+    )
+    opposite = truth(fingerprints, wanted ^ 2**64 - 1, max_distance)
+    assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
+
+
+def test_many_candidates_where_fingerprints_cannot_be_searched(server, index, simhash):
+    """A fingerprint that is not indexed is compared all the same, whether or not the server looks for it slowly."""
+    mapping = build_mapping()
+    mapping["properties"]["simhash"]["properties"]["fingerprint"]["index"] = False
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    fingerprints = planted(400)
+    fill(server, index, fingerprints)
+    expected = truth(fingerprints, fingerprints[0], 12)
+    for allowed in (True, False):
+        server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": allowed}})
+        try:
+            found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=12, plan=make_plan(12, ()))
+        finally:
+            server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
+        assert (answer_of(found), found.complete, found.candidates) == (expected, True, 400)
+
+
+def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
+    """And a document without the copy for scripts is judged by the client all the same."""
+    simhash, (server, index) = SimHashClient(opensearch_client), opensearch_index
+    simhash.create_index(index, settings=ONE_SHARD)
+    near, far = 0b1, 0b11111
+    lines = [
+        line
+        for n, each in enumerate([near, far])
+        for line in ({"index": {"_index": index, "_id": str(n)}}, fingerprint_fields(each))
+    ]
+    for number, each in enumerate([near, far]):
+        lines += [{"index": {"_index": index, "_id": f"bare{number}"}}, fingerprint_fields(each, value=False)]
+    send_lines(server, lines)
+    found = simhash.find_near_dups(index, fingerprint=0, plan=make_plan(3, (0,), script=True))
+    assert [each.id for each in found] == ["0", "bare0"]
+    assert found.candidates == 3
+
+
+@pytest.fixture
+def opensearch_client(opensearch):
+    """A sync client of the OpenSearch server."""
+    with make_client(opensearch) as client:
+        yield client
+
+
+@pytest.fixture
+def opensearch_index(opensearch):
+    """The server, and the name of an index of this test's own on it."""
+    name = f"test-{random.getrandbits(64):x}"
+    yield opensearch, name
+    opensearch.remove(name)
+
+
+@pytest.mark.parametrize("max_distance", [3, 10, 13, 30])
+def test_expensive_queries_forbidden(opensearch_index, opensearch_client, max_distance):
+    """The plan with a script is refused once, another one answers, and the answer is the same."""
+    server, index = opensearch_index
+    simhash = SimHashClient(opensearch_client)
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(500)
+    fill(server, index, fingerprints)
+    server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": False}})
+    try:
+        [many] = simhash.find_near_dups_many(index, fingerprints=fingerprints[:1], max_distance=max_distance)
+        found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=max_distance)
+    finally:
+        server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
+    assert answer_of(found) == answer_of(many) == truth(fingerprints, fingerprints[0], max_distance)
+    assert not found.plan.script
+
+
+def test_painless_missing(elasticsearch):
+    """The embedded Elasticsearch has none: a lookup that would use it is asked without, and the client remembers."""
+    index = f"test-{random.getrandbits(64):x}"
+    with make_client(elasticsearch) as client:
+        simhash = SimHashClient(client)
+        try:
+            simhash.create_index(index, settings=ONE_SHARD)
+            fingerprints = planted(300)
+            fill(elasticsearch, index, fingerprints)
+            found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=14)
+            assert answer_of(found) == truth(fingerprints, fingerprints[0], 14)
+        finally:
+            elasticsearch.remove(index)
+
+
+@pytest.mark.parametrize("allowed", [1024, 100])
+def test_short_lists_of_terms(server, index, sync_client, allowed):
+    """Some services allow 1,024 terms in a list: longer ones are split, and stay exact."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, settings={**ONE_SHARD, "max_terms_count": allowed})
+    fingerprints = planted(500)
+    fill(server, index, fingerprints)
+    for max_distance in (3, 11, 17):
+        for wanted in fingerprints[:3]:
+            found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
+            assert answer_of(found) == truth(fingerprints, wanted, max_distance)
+    forced = make_plan(17, (4,), max_terms=allowed)
+    found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=17, plan=forced)
+    assert answer_of(found) == truth(fingerprints, fingerprints[0], 17)
+
+
+def test_half_of_the_documents_without_fingerprint(server, index, simhash):
+    """They match nothing, at any distance, and the rest is complete."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(200)
+    fill(server, index, fingerprints)
+    send_lines(server, [line for n in range(200) for line in ({"index": {"_index": index, "_id": f"x{n}"}}, {"n": n})])
+    for max_distance in (3, 10, 64):
+        found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=max_distance)
+        assert answer_of(found) == truth(fingerprints, fingerprints[0], max_distance)
+        assert found.complete
+
+
+def test_the_nearest_of_many(server, index, simhash):
+    """With a size, of 20,000 candidates the nearest come, and not every page is read."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = [1 | 1 << 16 | 1 << 32] * 20_000 + [0, 1, 3, 7]
+    fill(server, index, fingerprints)
+    plan = make_plan(3, (0, 1))
+    found = simhash.find_near_dups(index, fingerprint=0, size=3, plan=plan)
+    assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
+    version = tuple(map(int, server.version.split(".")[:2]))
+    reads_all = server.product == "opensearch" and version < (3, 3)  # by a scroll, which has no order
+    assert (found.candidates < 20_000) is not reads_all
+    found = simhash.find_near_dups(index, fingerprint=0, size=7, plan=plan)
+    assert [each.distance for each in found] == [0, 1, 2, 3, 3, 3, 3]
+
+
+def test_a_stream_of_everything(server, index, simhash):
+    """Distance 64 is every fingerprint: streamed, none twice, and nothing is left open."""
+    from tests.servers.support import open_contexts
+
+    simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, planted(12_000))
+    streamed = list(simhash.stream_near_dups(index, fingerprint=0, max_distance=64))
+    assert len(streamed) == len({each.id for each in streamed}) == 12_000
+    assert open_contexts(server, index) == 0
+
+
+def test_plans_are_explained_for_an_index(server, index, simhash):
+    """The first is the one that answers; asking costs no lookup."""
+    simhash.create_index(index, settings=ONE_SHARD, max_distance=9)
+    fill(server, index, planted(500))
+    estimates = simhash.explain_plan(index)
+    assert estimates[0].plan.max_distance == 9
+    assert estimates == tuple(sorted(estimates, key=lambda each: each.milliseconds))
+    assert simhash.explain_plan(index, max_distance=2)[0].plan.minimum_should_match == 2
+
+
+@pytest.mark.parametrize("max_distance", [0, 1, 2, 3, 4, 10])
+def test_of_a_document_at_every_distance(server, index, simhash, max_distance):
+    """By terms lookup up to 3, by fingerprint beyond: the same as an exhaustive comparison, without itself."""
+    simhash.create_index(index, settings={"number_of_shards": 2, "number_of_replicas": 0})
+    fingerprints = planted(400)
+    fill(server, index, fingerprints)
+    for number in (0, 6, 13):
+        found = simhash.find_near_dups_of(index, f"{number:05d}", max_distance=max_distance)
+        expected = truth(fingerprints, fingerprints[number], max_distance)
+        assert answer_of(found) == [each for each in expected if each[1] != f"{number:05d}"]
+
+
+def test_of_a_document_behind_an_alias(server, index, simhash):
+    """An alias of one index, and one of two, where the server cannot look up a document by id."""
+    for part in "ab":
+        server.request("PUT", f"/{index}-{part}", {"mappings": build_mapping()})
+    fill(server, f"{index}-a", [0, 1])
+    send_lines(server, [{"index": {"_index": f"{index}-b", "_id": "other"}}, fingerprint_fields(3)])
+    for name, parts in (("one", "a"), ("two", "ab")):
+        adding = [{"add": {"index": f"{index}-{part}", "alias": f"{index}-{name}"}} for part in parts]
+        server.request("POST", "/_aliases", {"actions": adding})
+    assert [each.id for each in simhash.find_near_dups_of(f"{index}-one", "00000")] == ["00001"]
+    assert [each.id for each in simhash.find_near_dups_of(f"{index}-two", "00000")] == ["00001", "other"]
+
+
+def test_a_filter_that_is_no_query(index, simhash):
+    """The server's own words, through the client's own error; scripts are not blamed for it."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    with pytest.raises(Exception, match="(?i)unknown query|no_such_query"):
+        simhash.find_near_dups(index, fingerprint=0, max_distance=12, filter={"no_such_query": {}})
+
+
+def test_the_console_text_of_a_stored_document_works(server, index, simhash, tmp_path):
+    """What ``es-simhash query --id`` prints, up to distance 3 and beyond, finds the document's near-duplicates."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fingerprints = planted(200)
+    fill(server, index, fingerprints)
+    assert simhash.get_fingerprint(index, "00006") == fingerprints[6]
+    for max_distance in (2, 9):
+        arguments = ["query", "--id", "00006", "--index", index, "--url", server.url, "--max-distance", max_distance]
+        command = [sys.executable, "-m", "es_simhash", *map(str, arguments), "--console", "--no-scripts"]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        line, _, body = printed.partition("\n")[2].partition("\n")
+        assert line == f"GET {index}/_search"
+        hits = server.request("POST", f"/{index}/_search", json.loads(body))["hits"]["hits"]
+        found = rescore(hits, fingerprints[6], max_distance=max_distance)
+        assert [(each.distance, each.id) for each in found] == truth(fingerprints, fingerprints[6], max_distance)

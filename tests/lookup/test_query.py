@@ -1,0 +1,143 @@
+"""Search bodies: what a plan turns into, as plain query DSL."""
+
+import copy
+import json
+
+import pytest
+
+from es_simhash import InvalidInputError, Limits, build_query, make_plan, plan_lookup
+from es_simhash.hashing import neighbour_terms
+from es_simhash.lookup.query import build_query_of, check_source
+
+WANTED = 0x0123_4567_89AB_CDEF
+
+
+def blocks_of(body):
+    return body["query"]["bool"]["filter"][0]["bool"]
+
+
+@pytest.mark.parametrize("max_distance", range(4))
+def test_the_pigeonhole(max_distance):
+    """One term a block; the more blocks must match, the smaller the distance."""
+    body = build_query(WANTED, max_distance=max_distance, plan=make_plan(max_distance, (0,)))
+    assert blocks_of(body) == {
+        "should": [
+            {"terms": {"simhash.block0": ["0123"]}},
+            {"terms": {"simhash.block1": ["4567"]}},
+            {"terms": {"simhash.block2": ["89ab"]}},
+            {"terms": {"simhash.block3": ["cdef"]}},
+        ],
+        "minimum_should_match": 4 - max_distance,
+    }
+
+
+def test_the_whole_body():
+    """Filter context, no source, the fingerprint from doc values, and JSON all through."""
+    body = build_query(WANTED, prefix="h", filter={"term": {"lang": "en"}}, exclude_ids=["7"], size=10)
+    assert set(body) == {"size", "query", "docvalue_fields", "_source", "track_total_hits"}
+    assert (body["size"], body["docvalue_fields"], body["_source"]) == (10, ["h.fingerprint"], False)
+    assert set(body["query"]["bool"]) == {"filter", "must_not"}
+    assert body["query"]["bool"]["filter"][1:] == [{"term": {"lang": "en"}}]
+    assert body["query"]["bool"]["must_not"] == [{"ids": {"values": ["7"]}}]
+    assert json.loads(json.dumps(body)) == body
+
+
+def test_long_lists_are_split_without_loss():
+    """The parts of a list hold its terms, each once; a document is in one of them at most."""
+    plan = make_plan(8, (0, 2), max_terms=50)
+    clauses = blocks_of(build_query(WANTED, max_distance=8, plan=plan))["should"]
+    assert len(clauses) == plan.clauses
+    of_block = [clause["terms"]["simhash.block3"] for clause in clauses if "simhash.block3" in clause["terms"]]
+    assert max(map(len, of_block)) <= 50
+    assert sorted(sum(of_block, [])) == sorted(["cdef", *neighbour_terms(0xCDEF, 2)])  # noqa: RUF017
+    assert sum(len(terms) for clause in clauses for terms in clause["terms"].values()) == plan.terms
+
+
+def test_a_script_checks_behind_the_block_terms():
+    """It lets pass what it cannot judge, and takes the signed value."""
+    plan = make_plan(8, (0, 2), script=True)
+    blocks, script = build_query(2**64 - 1, max_distance=8, plan=plan)["query"]["bool"]["filter"]
+    assert "should" in blocks["bool"]
+    assert script["script"]["script"]["params"] == {"wanted": -1, "most": 8}
+    assert "doc['simhash.value']" in script["script"]["script"]["source"]
+
+
+def test_a_scan_asks_for_every_fingerprint():
+    """Where no block term excludes anything."""
+    plan = plan_lookup(64, limits=Limits(scripts=False))
+    body = build_query(WANTED, max_distance=64, plan=plan)
+    assert body["query"]["bool"]["filter"] == [{"exists": {"field": "simhash.fingerprint"}}]
+
+
+def test_by_default_no_script_is_sent():
+    """The query is for pasting anywhere."""
+    for max_distance in range(65):
+        assert "script" not in json.dumps(build_query(WANTED, max_distance=max_distance)["query"])
+
+
+def test_what_is_given_is_not_changed():
+    """Nor shared with the body."""
+    given = [{"range": {"date": {"gte": "now-7d"}}}]
+    before = copy.deepcopy(given)
+    build_query(WANTED, filter=given)["query"]["bool"]["filter"][1]["range"] = None
+    assert given == before
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"), [(False, False), (True, True), ("title", ["title"]), (("a", "b"), ["a", "b"]), ([], [])]
+)
+def test_source_is_all_nothing_or_fields(source, asked):
+    """One name is one field, not its letters."""
+    assert check_source(source) == asked
+    assert build_query(WANTED, source=source)["_source"] == asked
+    assert build_query_of("1", index="i", source=source)["_source"] == asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"max_distance": 65}, InvalidInputError, "65"),
+        ({"max_distance": True}, TypeError, "bool"),
+        ({"filter": "lang:en"}, TypeError, "filter"),
+        ({"filter": {}}, InvalidInputError, "one query"),
+        ({"filter": {"a": {}, "b": {}}}, InvalidInputError, "one query"),
+        ({"exclude_ids": "7"}, TypeError, "exclude_ids"),
+        ({"plan": "scan"}, TypeError, "plan must be a LookupPlan"),
+        ({"plan": 0}, TypeError, "plan must be a LookupPlan"),
+        ({"prefix": "a.b"}, InvalidInputError, "prefix"),
+        ({"source": 3}, TypeError, "source"),
+        ({"max_distance": 4, "plan": make_plan(3, (0,))}, InvalidInputError, "plan for 4"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(arguments, error, words):
+    """With the argument named."""
+    with pytest.raises(error, match=words):
+        build_query(WANTED, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "error"), [(-1, InvalidInputError), (2**64, InvalidInputError), ("a", TypeError)]
+)
+def test_what_is_no_fingerprint_is_refused(fingerprint, error):
+    """Before anything is built."""
+    with pytest.raises(error):
+        build_query(fingerprint)
+
+
+def test_by_id_the_server_takes_the_terms_from_the_document():
+    """Each named, so that a hit tells which it has; the document itself comes with the candidates."""
+    body = build_query_of("7", index="news", max_distance=2, routing="r", exclude_ids=["8"], filter={"term": {"a": 1}})
+    itself, candidates = body["query"]["bool"]["filter"][0]["bool"]["should"]
+    assert itself == {"ids": {"values": ["7"]}}
+    blocks, filtered = candidates["bool"]["filter"]
+    assert blocks["bool"]["minimum_should_match"] == 2
+    assert blocks["bool"]["should"][0] == {
+        "terms": {
+            "simhash.block0": {"index": "news", "id": "7", "routing": "r", "path": "simhash.block0"},
+            "_name": "simhash.block0",
+        }
+    }
+    assert filtered == {"term": {"a": 1}}
+    assert candidates["bool"]["must_not"] == [{"ids": {"values": ["8"]}}]
+    with pytest.raises(InvalidInputError, match="up to 3"):
+        build_query_of("7", index="news", max_distance=4)

@@ -1,0 +1,87 @@
+"""Names and fields of a document."""
+
+import copy
+
+import pytest
+
+from es_simhash import InvalidInputError, fingerprint_fields
+from es_simhash.mapping.fields import Fields, without_fingerprint
+from es_simhash.mapping.mapping import FIELD_TYPES
+
+
+def test_the_fields_of_a_fingerprint():
+    """Hex digits, four blocks from the most significant, and the signed copy."""
+    assert fingerprint_fields(0xFEDC_BA98_7654_3210) == {
+        "simhash": {
+            "fingerprint": "fedcba9876543210",
+            "block0": "fedc",
+            "block1": "ba98",
+            "block2": "7654",
+            "block3": "3210",
+            "value": str(-0x0123_4567_89AB_CDF0),
+        }
+    }
+    assert "value" not in fingerprint_fields(1, value=False)["simhash"]
+    assert fingerprint_fields(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "signed"), [(0, 0), (2**63 - 1, 2**63 - 1), (2**63, -(2**63)), (2**64 - 1, -1)]
+)
+def test_the_copy_for_scripts_is_signed(fingerprint, signed):
+    """A long of the servers has 63 bits and a sign; in JSON it is a string, which no library rounds."""
+    assert fingerprint_fields(fingerprint)["simhash"]["value"] == str(signed)
+
+
+def test_every_name_is_mapped():
+    """And is spelt as the mapping spells it."""
+    mapped = {f"p.{name}" for name in FIELD_TYPES}
+    names = Fields("p")
+    assert {
+        *names.blocks,
+        names.fingerprint,
+        names.value,
+        names.group,
+        names.duplicate_of,
+        names.distance,
+        names.at,
+        names.error,
+        names.passages,
+        names.contained_in,
+    } == mapped
+    assert set(fingerprint_fields(1, prefix="p")["p"]) <= {name.removeprefix("p.") for name in mapped}
+
+
+@pytest.mark.parametrize("prefix", ["", "a.b", "_a", "-a", "a b", "a'", "新", "a\n"])
+def test_a_prefix_that_names_no_object_is_refused(prefix):
+    """It also stands in scripts and in queries typed by hand."""
+    with pytest.raises(InvalidInputError, match="cannot name the fields"):
+        Fields(prefix)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "error"),
+    [(-1, InvalidInputError), (2**64, InvalidInputError), ("ff", TypeError), (1.0, TypeError), (True, TypeError)],
+)
+def test_what_is_no_fingerprint_is_refused(fingerprint, error):
+    """Before it reaches an index."""
+    with pytest.raises(error):
+        fingerprint_fields(fingerprint)
+    with pytest.raises(TypeError):
+        fingerprint_fields(1, prefix=3)
+
+
+@pytest.mark.parametrize(
+    ("document", "rest"),
+    [
+        ({"a": 1, **fingerprint_fields(7)}, {"a": 1}),
+        ({"a": 1, "simhash.block0": "0000", "simhash.fingerprint": "0"}, {"a": 1}),
+        ({"simhash": {**fingerprint_fields(7)["simhash"], "group": "g"}}, {"simhash": {"group": "g"}}),
+        ({"simhash": "the user's own", "simhash.else": 1}, {"simhash": "the user's own", "simhash.else": 1}),
+    ],
+)
+def test_an_earlier_fingerprint_is_taken_out(document, rest):
+    """Nested or dotted; what is beside it stays, and the document given is not changed."""
+    before = copy.deepcopy(document)
+    assert without_fingerprint(document) == rest
+    assert document == before

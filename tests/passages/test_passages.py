@@ -1,0 +1,120 @@
+"""
+Golden terms of passages, and results as tables.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from es_simhash import (
+    InvalidInputError,
+    MappingError,
+    Overlap,
+    Overlaps,
+    Passage,
+    document_fields,
+    fingerprint_fields,
+)
+from es_simhash.hashing import get_scheme
+from es_simhash.hashing.batches import NO_LETTERS
+from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.hashing.winnowing import passage_terms
+from es_simhash.mapping.marker import marker_name
+from es_simhash.mapping.meta import IndexSettings, build_settings
+from es_simhash.passages.query import candidates_query, terms_query
+from tests import reference_passages
+
+VECTORS = json.loads((Path(__file__).parents[1] / "passage_vectors.json").read_text(encoding="utf-8"))
+
+
+def test_golden_terms():
+    """The terms of version 1 never change: a change here is a new version, never a new vector."""
+    assert dict(zip(VECTORS["texts"], passage_terms(list(VECTORS["texts"].values())), strict=True)) == VECTORS["terms"]
+
+
+@pytest.mark.parametrize("name", ["one word", "99 letters", "chinese", "mixed"])
+def test_golden_terms_against_the_oracle(name):
+    """The vectors are what the slow oracle says."""
+    assert reference_passages.passage_terms(VECTORS["texts"][name]) == VECTORS["terms"][name]
+
+
+def test_the_record_of_passages():
+    """The mapping records the parameters; a record that this version does not know is refused."""
+    settings = build_settings(text_field="body", passages=True)
+    recorded = settings.to_dict()
+    assert recorded["passages"] == {
+        "scheme": "passages-1",
+        "guarantee": 100,
+        "gram": 25,
+        "hash": "polynomial-64",
+        "bits": 36,
+        "state": "complete",
+    }
+    assert IndexSettings.from_dict(recorded) == settings
+    assert marker_name(settings) != marker_name(build_settings(text_field="body"))
+    for wrong in ({**recorded["passages"], "gram": 30}, {**recorded["passages"], "state": "new"}, {}):
+        with pytest.raises(MappingError, match="cannot be read"):
+            IndexSettings.from_dict({**recorded, "passages": wrong})
+
+
+def test_a_scheme_that_changes_texts_has_no_passages():
+    """Passages are places in the original text."""
+    pytest.importorskip("opencc")
+    from es_simhash import get_scheme
+
+    with pytest.raises(InvalidInputError, match="passages are places in the original text"):
+        build_settings(scheme=get_scheme("shingles", preprocess=("t2s",)), passages=True)
+
+
+def test_a_scheme_of_features_has_no_passages():
+    """There is no text of which anything could write passages."""
+    with pytest.raises(InvalidInputError, match="weighted-1 takes features, not text"):
+        build_settings(scheme="weighted", passages=True)
+
+
+def test_fields_of_a_document():
+    """A text without features in its scheme has passages too."""
+    assert document_fields("...", passages=True) == {}
+    assert set(document_fields("bridge", passages=True)["simhash"]) > {"fingerprint", "passages"}
+    assert fingerprint_fields(None, passages=["------"]) == {"simhash": {"passages": ["------"]}}
+
+
+def test_a_fingerprint_without_letters():
+    """A text may have a fingerprint and no terms: its document must not look unfilled, or lookups are refused."""
+    made = document_fields("___", scheme="keywords", passages=True)
+    assert made["simhash"]["passages"] == [NO_LETTERS]
+    with FingerprintPool(get_scheme("keywords"), passages=True) as pool:
+        terms = [each.passages for each in pool.compute_hashes(["___", "\u3002", "台风登陆"])]
+    assert terms[:2] == [[NO_LETTERS], []]
+    assert NO_LETTERS not in terms[2]
+
+
+def test_terms_are_a_list():
+    """One string is not taken for its characters."""
+    with pytest.raises(InvalidInputError, match="passages"):
+        fingerprint_fields(7, passages="------")
+
+
+def test_rows():
+    """A document has one row for each passage, or one without."""
+    one = Overlap("a", "i", 1.0, 0.5, 0.5, (Passage(0, 9, 4, 13), Passage(20, 30, 40, 50)))
+    rows = Overlaps((one, Overlap("b", "i", 0.9, 0.1, 0.1))).to_dicts()
+    assert [(row["id"], row["start"], row["other_end"]) for row in rows] == [
+        ("a", 0, 13),
+        ("a", 20, 50),
+        ("b", None, None),
+    ]
+    assert one.to_dict()["passages"][1] == {"start": 20, "end": 30, "other_start": 40, "other_end": 50}
+
+
+def test_the_query_of_candidates():
+    """Filters and excluded ids stand beside the terms."""
+    wanted, without = (terms_query([each], prefix="p") for each in "ab")
+    query = candidates_query(wanted, without=without, filter={"term": {"x": 1}}, exclude_ids=["1"])
+    assert query == {
+        "bool": {
+            "filter": [{"terms": {"p.passages": ["a"]}}, {"term": {"x": 1}}],
+            "must_not": [{"terms": {"p.passages": ["b"]}}, {"ids": {"values": ["1"]}}],
+        }
+    }

@@ -1,0 +1,94 @@
+"""
+Comparison of two texts by part, held against a slow oracle that looks at every pair of places.
+"""
+
+import numpy as np
+from hypothesis import HealthCheck, example, given, settings, strategies as st
+
+from es_simhash.hashing.characters import normalise_batch
+from es_simhash.hashing.winnowing import normalise_with_positions
+from es_simhash.passages.compare import Question, compare_passages
+from es_simhash.texts.measures import compare_texts
+from tests import reference, reference_passages
+from tests.hashing.test_oracle_property import TEXTS
+from tests.hashing.test_winnowing_property import PURE, texts
+
+# A passage shows a character with its marks, of which the run may have only a part: here there are no marks.
+PARTS = texts(scripts=PURE)
+
+
+@given(TEXTS)
+@example("")
+@example("a\u0378\u0301b")
+def test_places_of_normalised_characters(text):
+    """Each normalised character comes from the part of the text that is named, and no other is left out or added."""
+    codes, starts, ends = normalise_with_positions(text)
+    assert codes.tolist() == normalise_batch([text], separators=False)[0].tolist()
+    assert bool((starts < ends).all())
+    assert bool((np.diff(starts) >= 0).all())
+    for code, start, end in zip(codes.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        assert chr(code) in reference.normalise(text[start:end])
+
+
+def _covered(question, other, letters):
+    """Return the normalised characters of *question* that stand in a shared run of so many letters or more."""
+    covered = set()
+    for start in range(len(question)):
+        run = reference_passages.run_of_letters(question[start:], letters)
+        if run is not None and run in other:
+            end = start + len(run)
+            while end < len(question) and question[start : end + 1] in other:
+                end += 1
+            covered |= set(range(start, end))
+    return covered
+
+
+@given(PARTS, PARTS, PARTS, PARTS, st.integers(100, 250))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+def test_passages_cover_all_shared_runs(shared, before, middle, after, min_run):
+    """The passages are equal in both texts, and cover what every shared run of the length covers, and nothing else."""
+    one, other = f"{before}{shared}{middle}", f"{middle}.{shared}{after}{shared[: len(shared) // 2]}"
+    [found] = compare_passages(Question(one, min_run=min_run), [other], min_contained=0)
+    normal = normalise_with_positions(one)[1:]
+    covered = set()
+    for each in found.passages if found.has_run else ():
+        part = reference.normalise(one[each.start : each.end]).replace(" ", "")
+        assert part == reference.normalise(other[each.other_start : each.other_end]).replace(" ", "")
+        covered |= set(np.flatnonzero((normal[0] >= each.start) & (normal[1] <= each.end)).tolist())
+    stripped = [reference.normalise(text).replace(" ", "") for text in (one, other)]
+    assert covered == _covered(*stripped, min_run)
+    assert found.has_run == bool(covered)
+    assert found.similarity == compare_texts(one, other).jaccard
+
+
+def test_shares_of_a_text_within_another():
+    """A text that stands in a longer one is contained in it, and the longer one contains it."""
+    part = "the quick brown fox jumps over the lazy dog and runs into the deep dark forest"
+    whole = f"Yesterday evening, {part.upper()}, where nobody has ever seen it again."
+    [found] = compare_passages(Question(part, min_run=200), [whole], min_contained=0.8)
+    assert (found.contained, found.has_run) == (1.0, False)
+    assert [(whole[each.other_start : each.other_end], each.start, each.end) for each in found.passages] == [
+        (part.upper(), 0, len(part))
+    ]
+    [back] = compare_passages(Question(whole, min_run=200), [part], min_contained=0.8)
+    assert (back.contains, back.contained, back.similarity) == (found.contained, found.contains, found.similarity)
+    others = ["other words altogether", ""]
+    assert compare_passages(Question(whole, min_run=200), others, min_contained=0.1) == [None, None]
+
+
+def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():
+    """A run begins at every character of such a text, and a passage at every one would be as many as characters."""
+    [found] = compare_passages(Question("ab" * 50_000, min_run=100), ["ab" * 100], min_contained=1)
+    ends = [0, *(each.end for each in found.passages)]
+    assert all(each.start <= end < each.end for each, end in zip(found.passages, ends, strict=False))
+    assert (ends[-1], len(found.passages)) == (100_000, 500)
+
+
+def test_different_runs_with_one_hash():
+    """The Thue-Morse sequence and its opposite have the same polynomial modulo 2**64: only the equal run is found."""
+    run = "".join("ab"[number.bit_count() % 2] for number in range(4_096))
+    opposite = run.translate({ord("a"): "b", ord("b"): "a"})
+    both = f"{opposite}c{run}"
+    [found, missing] = compare_passages(Question(f"d{run}e", min_run=4_096), [both, opposite], min_contained=1)
+    assert [(each.start, each.other_start, each.other_end) for each in found.passages] == [(1, 4_097, 8_193)]
+    assert missing is None

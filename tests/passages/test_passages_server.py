@@ -1,0 +1,219 @@
+"""
+Lookups of passages on real servers: texts inside texts, whatever surrounds them, sync and async.
+"""
+
+import random
+
+import pytest
+
+from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
+from es_simhash.passages import find_flow as find
+from es_simhash.passages.lookup import PassageOptions, PassageSizes
+from tests.servers.support import ONE_SHARD, open_contexts, put, read_all, send_lines
+
+
+def words(seed, count):
+    """Return so many invented words."""
+    chance = random.Random(seed)
+    return " ".join("".join(chance.choices("aeioulmnrst", k=chance.randint(3, 9))) for _ in range(count))
+
+
+def han(seed, count):
+    """Return so many characters of Chinese, in no sensible order."""
+    return "".join(map(chr, random.Random(seed).choices(range(0x4E00, 0x5200), k=count)))
+
+
+QUESTION = words(1, 120)
+PART, RUN, SHORT = (" ".join(QUESTION.split()[start:end]) for start, end in ((10, 60), (20, 65), (70, 95)))
+DOCUMENTS = {
+    "whole": f"{words(2, 30)} {QUESTION.upper()} {words(3, 30)}",
+    "part": PART,
+    "run": f"{words(4, 80)} «{RUN}» {words(5, 200)}",
+    "short": f"{words(6, 60)} {SHORT} {words(7, 60)}",
+    "other": words(8, 100),
+    "chinese": han(1, 400),
+    "quoted": f"{han(2, 50)}“{han(1, 400)[100:190]}”{han(3, 500)}",
+    "word": "bridge",
+}
+
+
+@pytest.fixture
+def filled(server, index, simhash):
+    """An index with passages and the documents."""
+    simhash.create_index(index, text_field="body", passages=True, settings={**ONE_SHARD, "number_of_shards": 2})
+    documents = [{"_id": id_, "body": text, "n": len(text)} for id_, text in DOCUMENTS.items()]
+    assert {each.action for each in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
+    server.request("POST", f"/{index}/_refresh")
+    return index
+
+
+def ids(found):
+    return [each.id for each in found]
+
+
+def test_texts_inside_texts(filled, simhash):
+    """Documents that contain the text, stand in it, or share a long run are found, with the places in both texts."""
+    found = simhash.find_passages(filled, QUESTION)
+    assert ids(found) == ["whole", "part", "run"]
+    whole, part, run = found
+    assert (whole.contained, part.contains, found.complete) == (1.0, 1.0, True)
+    assert run.contained < 0.8
+    assert run.contains < 0.8
+    [passage] = run.passages
+    assert QUESTION[passage.start : passage.end] == RUN
+    assert DOCUMENTS["run"][passage.other_start : passage.other_end] == RUN
+    assert ids(simhash.find_passages(filled, QUESTION, min_run=120)) == ["whole", "part", "run", "short"]
+    assert ids(simhash.find_passages(filled, QUESTION, size=1)) == ["whole"]
+    assert ids(simhash.find_passages(filled, QUESTION, exclude_ids=["whole"])) == ["part", "run"]
+    shorter = {"range": {"n": {"lt": len(DOCUMENTS["whole"])}}}
+    assert ids(simhash.find_passages(filled, QUESTION, filter=shorter)) == ["part"]
+    assert sorted(ids(simhash.stream_passages(filled, QUESTION))) == ["part", "run", "whole"]
+    many = simhash.find_passages_many(filled, [QUESTION, han(1, 400), "...", "bridge"])
+    assert [ids(each) for each in many] == [["whole", "part", "run"], ["chinese", "quoted"], [], ["word"]]
+    assert ids(simhash.find_passages_of(filled, "part")) == ["whole", "run"]
+    assert {row["other_start"] for row in found.to_dicts() if row["id"] == "whole"} == {len(words(2, 30)) + 1}
+    with pytest.raises(InvalidInputError, match="no document 'nobody'"):
+        simhash.find_passages_of(filled, "nobody")
+
+
+def test_short_texts_inside_texts(server, filled, simhash, index):
+    """Texts too short for the guarantee are found by their words, changed ones too; if the field is indexed as text."""
+    every = QUESTION.split()
+    for start in range(0, 110, 10):
+        found = simhash.find_passages(filled, " ".join(every[start : start + 9]))
+        assert {each.id: each.contained for each in found}["whole"] == 1.0
+        assert not found.stale
+    changed = [*every[30:44], "changed", *every[45:60]]
+    assert "whole" in ids(simhash.find_passages(filled, " ".join(changed)))
+    assert {*ids(simhash.find_passages(filled, han(1, 400)[120:135]))} == {"chinese", "quoted"}
+    assert ids(simhash.find_passages(filled, han(1, 400)[120:135], filter={"range": {"n": {"lt": 500}}})) == ["chinese"]
+    mappings = {"properties": {"body": {"type": "text", "index": False}}}
+    simhash.create_index(f"{index}-b", text_field="body", passages=True, mappings=mappings, settings=ONE_SHARD)
+    list(simhash.ingest(f"{index}-b", [{"_id": "1", "body": DOCUMENTS["whole"]}], on_duplicate=None))
+    server.request("POST", f"/{index}-b/_refresh")
+    both = simhash.find_passages(f"{index},{index}-b".split(","), QUESTION)
+    assert {each.index for each in both} == {index, f"{index}-b"}
+    assert simhash.find_passages(f"{index}-b", " ".join(every[:4])).complete
+
+
+def test_short_texts_of_stop_words(server, index, simhash):
+    """Words that the analyser leaves out hide no document, and a document without a text makes nothing incomplete."""
+    analysis = {"analysis": {"analyzer": {"stopped": {"type": "standard", "stopwords": "_english_"}}}}
+    mappings = {"properties": {"body": {"type": "text", "analyzer": "stopped"}}}
+    server.request("PUT", f"/{index}", {"settings": {**ONE_SHARD, **analysis}, "mappings": mappings})
+    simhash.put_mapping(index, text_field="body", passages=True)
+    for number, asked in enumerate(("to be or not to", "is it that they will not be")):
+        documents = [
+            {"_id": "long", "body": f"{words(20, 200)} {asked} {words(21, 200)}"},
+            {"_id": "none", "n": number},
+        ]
+        list(simhash.ingest(index, documents, on_duplicate=None))
+        server.request("POST", f"/{index}/_refresh")
+        assert ids(simhash.find_passages(index, asked)) == ["long"]
+
+
+def test_a_half_filled_index_is_refused(server, index, simhash):
+    """Passages of an index with documents are looked up when a backfill has filled all; a new gap is noticed."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, [{"_id": id_, "body": text} for id_, text in DOCUMENTS.items()])
+    with pytest.raises(MappingError, match=r"has no passages: add them \(put_mapping\(passages=True\)"):
+        simhash.find_passages(index, QUESTION)
+    simhash.put_mapping(index, passages=True)
+    for make in (simhash.find_passages, simhash.stream_passages):
+        with pytest.raises(IncompleteSearchError, match="backfill it"):
+            list(make(index, QUESTION))
+    assert [fault.kind for fault in simhash.check(index)[0].faults] == ["without_fingerprint", "passages_partial"]
+    list(simhash.backfill(index))
+    assert ids(simhash.find_passages(index, QUESTION)) == ["whole", "part", "run"]
+    [report] = simhash.check(index)
+    assert (report.with_passages, report.faults) == (len(DOCUMENTS), ())
+    # Another program writes fingerprints and no passages, as the ingest pipeline does.
+    added = list(with_fingerprints([{"_id": "new", "body": DOCUMENTS["run"]}], text_field="body"))
+    put(server, index, added)
+    simhash.put_mapping(index)  # forget that all had passages a moment ago
+    with pytest.raises(IncompleteSearchError, match="^documents with shared passages may be missing: 1 documents of"):
+        simhash.find_passages(index, QUESTION)
+    partly = simhash.find_passages(index, QUESTION, on_incomplete="return")
+    assert (ids(partly), partly.complete) == (["whole", "part", "run"], False)
+    [fault] = simhash.check(index)[0].faults
+    assert (fault.kind, fault.found) == ("without_passages", "1")
+    assert list(simhash.follow(index, once=True, state_index=f"{index}-state"))[-1].written == 1
+    server.request("POST", f"/{index}/_refresh")
+    assert ids(simhash.find_passages(index, QUESTION)) == ["whole", "part", "new", "run"]
+
+
+def test_a_text_that_changes(server, filled, simhash):
+    """An update through us brings new passages; one by another program leaves stale ones, which are noticed."""
+    list(
+        simhash.ingest(filled, [{"_op_type": "update", "_id": "run", "doc": {"body": words(9, 90)}}], on_duplicate=None)
+    )
+    list(simhash.ingest(filled, [{"_op_type": "update", "_id": "other", "doc": {"body": RUN}}], on_duplicate=None))
+    send_lines(server, [{"update": {"_index": filled, "_id": "whole"}}, {"doc": {"body": words(10, 90)}}])
+    server.request("POST", f"/{filled}/_refresh")
+    found = simhash.find_passages(filled, QUESTION)
+    assert "other" in ids(found)
+    assert "whole" not in ids(found)
+    assert [line.split("'")[1] for line in found.stale] == ["whole"]
+    assert list(simhash.backfill(filled))[-1].changed == 1
+    assert not simhash.find_passages(filled, QUESTION).stale
+
+
+def test_a_text_that_cannot_be_read(server, index, simhash):
+    """A text field that _source leaves out makes the answer incomplete, which is an error."""
+    mappings = {"_source": {"excludes": ["body"]}, "properties": {"body": {"type": "text"}}}
+    simhash.create_index(index, text_field="body", passages=True, mappings=mappings, settings=ONE_SHARD)
+    documents = [{"_id": id_, "body": text} for id_, text in DOCUMENTS.items()]
+    list(simhash.ingest(index, documents, on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+    with pytest.raises(IncompleteSearchError, match="was not compared: it has no text in body") as caught:
+        simhash.find_passages(index, QUESTION)
+    assert len(caught.value.reasons) == caught.value.results.candidates >= 3
+
+
+def test_common_passages_come_last(server, index, simhash):
+    """Beyond what one lookup compares, documents with rare passages are found, and the others are counted."""
+    notice, rare = words(11, 60), words(12, 60)
+    simhash.create_index(index, text_field="body", passages=True, settings=ONE_SHARD)
+    documents = [{"_id": f"{n:02d}", "body": f"{words(n + 100, 20)} {notice}"} for n in range(40)]
+    documents += [{"_id": "both", "body": f"{rare} {notice}"}, {"_id": "rare", "body": f"{words(13, 30)} {rare}"}]
+    list(simhash.ingest(index, documents, on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+    sizes = PassageSizes(first_page=5, next_page=7, common=30, counted=50)
+    options = PassageOptions(sizes=sizes)
+    with pytest.raises(IncompleteSearchError, match="documents share only passages") as caught:
+        simhash._run(find.find(simhash._context, index, f"{rare} {notice}", options))
+    [reason] = caught.value.reasons
+    assert set(ids(caught.value.results)) >= {"both", "rare"}
+    assert int(reason.split()[0]) + len(caught.value.results) == 42
+    streamed = simhash._stream(find.stream(simhash._context, index, f"{rare} {notice}", options))
+    assert len(set(ids(streamed))) == 42
+    all_of_them = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, terms=9))
+    found = simhash._run(find.find(simhash._context, index, f"{rare} {notice}", all_of_them))
+    assert (len(found), found.candidates, found.complete) == (42, 42, True)
+    assert open_contexts(server, index) == 0
+
+
+def test_passages_of_several_indices(server, index, simhash):
+    """Indices without passages behind a name are an error; removal takes the passages out of documents."""
+    for part, passages in (("a", True), ("b", False)):
+        simhash.create_index(f"{index}-{part}", text_field="body", passages=passages, settings=ONE_SHARD)
+    with pytest.raises(MappingError, match=f"index '{index}-b' has no passages"):
+        simhash.find_passages(f"{index}-*", QUESTION)
+    assert not simhash.find_passages(f"{index}-a", QUESTION)
+    list(simhash.ingest(f"{index}-a", [{"_id": "1", "body": RUN}], on_duplicate=None))
+    assert read_all(server, f"{index}-a")["1"]["simhash"]["passages"]
+    simhash.remove(f"{index}-a")
+    assert not read_all(server, f"{index}-a")["1"].get("simhash")
+
+
+def test_the_command(run, index, server, tmp_path):
+    """It prints what was found, as a table and as JSON."""
+    assert run("create", index, "-t", "body", "--passages").exit_code == 0
+    put(server, index, list(with_fingerprints([{"_id": "a", "body": RUN}], text_field="body", passages=True)))
+    path = tmp_path / "question.txt"
+    path.write_text(QUESTION)
+    shown = run("passages", index, "--file", path)
+    assert (shown.exit_code, "1 document with shared passages" in shown.output) == (0, True), shown.output
+    assert '"contains": 1.0' in run("passages", index, "--file", path, "--json").output
+    assert "no documents" in run("passages", index, "--id", "a").output
+    assert run("passages", index).exit_code == 2

@@ -1,0 +1,309 @@
+"""The ingest pipeline on a real OpenSearch, and its refusal by an Elasticsearch without Painless."""
+
+import json
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from es_simhash import (
+    InvalidInputError,
+    PipelineError,
+    Scheme,
+    SchemeError,
+    SimHashClient,
+    build_pipeline,
+    fingerprint,
+    fingerprint_fields,
+    fingerprints,
+    get_scheme,
+    hamming_distance,
+    to_hex,
+)
+from es_simhash.pipeline.source import LONGEST
+from tests.pipeline_texts import hostile_texts
+from tests.servers.fixtures import make_client
+from tests.servers.servers import send
+from tests.servers.support import ONE_SHARD, found_in, numbered, simulate, texts
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
+COMPUTED = [
+    each
+    for each in VECTORS["schemes"]
+    if each["scheme"]["name"] == "shingles"
+    and each["scheme"]["parameters"]["hash"] == "xxh3_64"
+    and not each["scheme"]["preprocess"]
+]
+# `ES_SIMHASH_PIPELINE_TEXTS=100000` compares as many as docs/pipeline.md says.
+HOSTILE = int(os.environ.get("ES_SIMHASH_PIPELINE_TEXTS", "3000"))
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+
+
+def hex_of(fingerprint):
+    return None if fingerprint is None else to_hex(fingerprint)
+
+
+@pytest.mark.parametrize("vectors", COMPUTED, ids=[str(Scheme.from_dict(each["scheme"])) for each in COMPUTED])
+def test_golden_vectors(opensearch, vectors):
+    """Bit for bit, with the other fields."""
+    pipeline = build_pipeline(scheme=Scheme.from_dict(vectors["scheme"]), text_field="body")
+    names = list(vectors["fingerprints"])
+    made = simulate(opensearch, pipeline, [{"body": VECTORS["texts"][name]} for name in names])
+    for name, document in zip(names, made, strict=True):
+        expected = vectors["fingerprints"][name]
+        fields = {} if expected is None else fingerprint_fields(int(expected, 16))
+        assert document == {"body": document["body"], **fields}, name
+
+
+def test_texts_of_all_of_unicode(opensearch):
+    """No differing bit."""
+    schemes = [get_scheme("shingles-2"), get_scheme("shingles-1"), get_scheme("shingles", size=7, weighting="linear")]
+    schemes += [get_scheme(f"shingles-{version}", size=1) for version in (1, 2)]
+    pipelines = [(each, build_pipeline(scheme=each, text_field="body")) for each in schemes]
+    for seed in range(0, HOSTILE, 500):
+        scheme, pipeline = pipelines[seed // 500 % len(pipelines)]
+        given = hostile_texts(min(500, HOSTILE - seed), seed=seed)
+        made = found_in(simulate(opensearch, pipeline, [{"body": each} for each in given]))
+        expected = list(map(hex_of, fingerprints(given, scheme=scheme)))
+        assert [each for each in zip(given, made, expected, strict=True) if each[1] != each[2]] == []
+
+
+def test_long_texts(opensearch):
+    """A loop may take a million steps, and a text may have a million characters."""
+    pipeline = build_pipeline(text_field="body")
+    given = [TEXT * 2_500, "".join(map(chr, range(0x4E00, 0x9FF0))) * 12, "ﷺ" * 60_000, "e\u0301\u0323" * 100_000]
+    given += ["abcdefg " * 200_000, "x" * (LONGEST - 1), "x" * LONGEST]
+    *made, cut = simulate(opensearch, pipeline, [{"body": each} for each in given if len(each) != 1_600_000])
+    given = [each for each in given if len(each) < LONGEST]
+    assert found_in(made) == list(map(hex_of, fingerprints(given)))
+    assert cut["simhash"] == {"error": "too_long"}
+
+
+def test_where_the_text_stands(opensearch):
+    """Nested, dotted, in lists, in several fields, in their order: as Python reads it."""
+    pipeline = build_pipeline(text_field=["title", "body.text"], value=False)
+    sources = [
+        {"title": "A title", "body": {"text": TEXT}},
+        {"body.text": TEXT, "title": ["A", "title"]},
+        {"body": [{"text": "one part"}, {"text": ["and", None, "another"]}], "title": None},
+        {"title": "A title", "body": "not an object"},
+    ]
+    expected = [f"A title\n{TEXT}", f"A\ntitle\n{TEXT}", "one part\nand\nanother", "A title"]
+    assert simulate(opensearch, pipeline, sources) == [
+        {**source, **fingerprint_fields(fingerprint(text), value=False)}
+        for source, text in zip(sources, expected, strict=True)
+    ]
+
+
+def test_what_is_no_text(opensearch):
+    """It is marked, or left alone; nothing is refused, and what others wrote below the prefix stays."""
+    pipeline = build_pipeline(text_field="body")
+    stale = {"fingerprint": "0" * 16, "block0": "0000", "value": "0", "error": "failed", "group": "a"}
+    sources = [
+        {"body": 5},
+        {"body": {"text": TEXT}},
+        {"body": ["text", 5], "simhash": stale, "simhash.value": "7"},
+        {"other": TEXT},
+        {"other": TEXT, "simhash": stale},
+        {"body": " ... ", "simhash": stale},
+        {"body": " ... ", "simhash": {"fingerprint": "0" * 16}},
+        {"body": TEXT, "simhash": "somebody else's"},
+        {"body": TEXT, "simhash": None},
+        {"body": TEXT, "simhash": stale},
+    ]
+    not_text, fields = {"error": "not_text"}, fingerprint_fields(fingerprint(TEXT))["simhash"]
+    assert simulate(opensearch, pipeline, sources) == [
+        {"body": 5, "simhash": not_text},
+        {"body": {"text": TEXT}, "simhash": not_text},
+        {"body": ["text", 5], "simhash": {"group": "a"} | not_text},
+        sources[3],
+        sources[4],
+        {"body": " ... ", "simhash": {"group": "a"}},
+        {"body": " ... "},
+        sources[7],
+        {"body": TEXT, "simhash": fields},
+        {"body": TEXT, "simhash": {"group": "a"} | fields},
+    ]
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_any_program_writes_fingerprints(server, index, simhash, call, pipeline_name):
+    """Plain requests write; lookups find the copies, and what has no fingerprint is counted, and filled."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    installed = simhash.put_pipeline(index, name=pipeline_name, use_as="final")
+    assert installed.to_dict() == {
+        "name": pipeline_name,
+        "indices": (index,),
+        "use_as": "final",
+        "scheme": "shingles-2",
+        "text_fields": ("body",),
+    }
+    documents = numbered(texts(60))
+    for each in documents:
+        server.request("PUT", f"/{index}/_doc/{each['_id']}", {"body": each["body"]})
+    server.request("PUT", f"/{index}/_doc/long?refresh=true", {"body": "x" * LONGEST})
+    prints = {each["_id"]: fingerprint(each["body"]) for each in documents}
+    for each in documents[:10]:
+        found = {hit.id: hit.distance for hit in call(simhash.find_near_dups(index, each["body"], max_distance=8))}
+        wanted = {id_: hamming_distance(prints[each["_id"]], other) for id_, other in prints.items()}
+        assert found == {id_: distance for id_, distance in wanted.items() if distance <= 8}
+    assert [fault.found for fault in call(simhash.check(index))[0].faults if fault.kind == "pipeline_errors"] == ["1"]
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_another_pipeline_keeps_its_place(server, index, simhash, pipeline_name):
+    """And nothing is stored."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    simhash.put_mapping(index, text_field="body")
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", {"processors": []})
+    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": pipeline_name})
+    with pytest.raises(PipelineError, match="already") as raised:
+        simhash.put_pipeline(index, name=f"{pipeline_name}-2", use_as="default")
+    assert raised.value.kind == "taken"
+    assert f"{pipeline_name}-2" not in server.request("GET", "/_ingest/pipeline")
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+@pytest.mark.parametrize("other", ["theirs", "ours"])
+def test_another_pipeline_keeps_its_name(server, index, simhash, pipeline_name, other):
+    """A pipeline of somebody else, or ours for other text fields; the same one may be stored again."""
+    theirs = {"description": "theirs", "processors": [{"set": {"field": "a", "value": 1}}]}
+    stored = theirs if other == "theirs" else build_pipeline(text_field="title")
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", stored)
+    simhash.create_index(index, text_field="title", settings=ONE_SHARD)
+    simhash.create_index(f"{index}-2", text_field="body", settings=ONE_SHARD)
+    if other == "ours":
+        assert simhash.put_pipeline(index, name=pipeline_name).text_fields == ("title",)
+    with pytest.raises(PipelineError, match="pass another name") as raised:
+        simhash.put_pipeline(f"{index}-2", name=pipeline_name, use_as="final")
+    assert raised.value.kind == "taken"
+    assert server.request("GET", f"/_ingest/pipeline/{pipeline_name}")[pipeline_name] == stored
+
+
+BEFORE, AFTER = "The text as it was before anybody changed it.", "Something else was written by another program."
+# What docs/pipeline.md says of updates of a document that exists: whether its fingerprint is that of its text then.
+UPDATES = {
+    "doc": ({"doc": {"body": AFTER}}, False),
+    "doc_as_upsert": ({"doc": {"body": AFTER}, "doc_as_upsert": True}, True),
+    "upsert": ({"doc": {"body": AFTER}, "upsert": {"body": "The third text, which is not written at all."}}, False),
+    "script": ({"script": {"source": "ctx._source.body = params.body", "params": {"body": AFTER}}}, False),
+}
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+@pytest.mark.parametrize("use_as", ["default", "final"])
+def test_updates(server, pipeline_name, use_as):
+    """An _update passes the pipeline with the whole document; an update in a bulk request passes it in part at most."""
+    pipeline = build_pipeline(text_field="body")
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", pipeline)
+    settings = {**ONE_SHARD, f"index.{use_as}_pipeline": pipeline_name}
+    server.request("PUT", f"/{pipeline_name}", {"settings": settings})
+
+    def is_fresh(id_):
+        [body, ours] = map(server.request("GET", f"/{pipeline_name}/_doc/{id_}")["_source"].get, ("body", "simhash"))
+        return body == AFTER and ours["fingerprint"] == to_hex(fingerprint(body))
+
+    for kind, (update, is_fresh_in_bulk) in UPDATES.items():
+        for id_ in (f"one-{kind}", f"bulk-{kind}"):
+            server.request("PUT", f"/{pipeline_name}/_doc/{id_}", {"body": BEFORE})
+        server.request("POST", f"/{pipeline_name}/_update/one-{kind}", update)
+        lines = json.dumps({"update": {"_id": f"bulk-{kind}"}}), json.dumps(update), ""
+        server.request("POST", f"/{pipeline_name}/_bulk", "\n".join(lines).encode())
+        assert (is_fresh(f"one-{kind}"), is_fresh(f"bulk-{kind}")) == (True, is_fresh_in_bulk), kind
+    server.request("POST", f"/{pipeline_name}/_refresh")
+    server.request("POST", f"/{pipeline_name}/_update_by_query?refresh=true", {"query": {"match_all": {}}})
+    assert all(is_fresh(f"bulk-{kind}") for kind in UPDATES)
+
+
+def test_updates_on_elasticsearch(elasticsearch, request):
+    """They pass the same pipelines: this one does not exist, so what would pass it is refused."""
+    name = f"test-{uuid.uuid4().hex}"
+    request.addfinalizer(lambda: elasticsearch.remove(name))
+    elasticsearch.request("PUT", f"/{name}", {"settings": ONE_SHARD})
+    kinds = [kind for kind in UPDATES if kind != "script"]
+    for id_ in (f"{how}-{kind}" for kind in kinds for how in ("one", "bulk")):
+        elasticsearch.request("PUT", f"/{name}/_doc/{id_}", {"body": BEFORE})
+    elasticsearch.request("PUT", f"/{name}/_settings", {"index.final_pipeline": name})
+    for kind in kinds:
+        update, _ = UPDATES[kind]
+        status, _, _ = send(elasticsearch.url, "POST", f"/{name}/_update/one-{kind}", update)
+        lines = json.dumps({"update": {"_id": f"bulk-{kind}"}}), json.dumps(update), ""
+        answer = elasticsearch.request("POST", f"/{name}/_bulk", "\n".join(lines).encode())
+        assert (status, answer["errors"]) == (400, kind != "doc"), kind
+
+
+def test_an_index_that_cannot_have_one(index, simhash):
+    """It records no text field, or a scheme that needs Python; a name or use that is none."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    with pytest.raises(InvalidInputError, match="does not record which field has the text"):
+        simhash.put_pipeline(index)
+    simhash.put_mapping(index, text_field="body")
+    with pytest.raises(InvalidInputError, match="use_as"):
+        simhash.put_pipeline(index, use_as="first")
+    simhash.create_index(f"{index}-words", scheme="words", text_field="body", settings=ONE_SHARD)
+    with pytest.raises(SchemeError, match="cannot compute"):
+        simhash.put_pipeline(f"{index}-words")
+
+
+@pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
+def test_a_server_without_painless(server, index, simhash):
+    """It is asked before anything is stored."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    with pytest.raises(PipelineError) as raised:
+        simhash.put_pipeline(index, name=index, use_as="default")
+    assert raised.value.kind == "not_run"
+    assert index not in (server.request("GET", "/_ingest/pipeline", missing_ok=True) or {})
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_lookup_in_two_requests(server, index):
+    """The pipeline returns the search for a text or a fingerprint; its hits are the near-duplicates, with distances."""
+    pipeline = build_pipeline(text_field="body")
+    documents = numbered(texts(300))
+    server.request("PUT", f"/{index}", {"mappings": {}, "settings": ONE_SHARD})
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        simhash.put_mapping(index, text_field="body")
+        list(simhash.ingest(index, documents))
+    prints = {each["_id"]: fingerprint(each["body"]) for each in documents}
+    server.request("POST", f"/{index}/_refresh")
+    for most in (0, 3, 8, 12, 20, 64):
+        asked = documents[most]
+        wanted = {id_: hamming_distance(prints[asked["_id"]], other) for id_, other in prints.items()}
+        by_text = {"body": asked["body"], "simhash": {"lookup": {"max_distance": most}}}
+        by_print = {"simhash": {"fingerprint": to_hex(prints[asked["_id"]]), "lookup": {"max_distance": most}}}
+        for made in simulate(server, pipeline, [by_text, by_print]):
+            answer = server.request("POST", f"/{index}/_search", made["simhash"]["lookup"]["body"])
+            found = {hit["_id"]: hit["fields"]["distance"][0] for hit in answer["hits"]["hits"]}
+            assert found == {id_: distance for id_, distance in wanted.items() if distance <= most}
+
+
+def test_a_lookup_that_cannot_be_made(opensearch):
+    """It says why."""
+    pipeline = build_pipeline(text_field="body")
+    asked = [
+        {"body": TEXT, "simhash": {"lookup": {"max_distance": 65}}},
+        {"body": TEXT, "simhash": {"lookup": {"max_distance": "3"}}},
+        {"body": " ", "simhash": {"lookup": {"max_distance": 3}}},
+        {"simhash": {"fingerprint": "xyz", "lookup": {"max_distance": 3}}},
+        {"simhash": {"fingerprint": "x" * 16, "lookup": {"max_distance": 3}}},
+        {"simhash": {"fingerprint": ["0" * 16], "lookup": {"max_distance": 3}}},
+        {"simhash": {"lookup": {"max_distance": 3}}},
+        {"body": 5, "simhash": {"lookup": {"max_distance": 3}}},
+    ]
+    made = [each["simhash"]["lookup"] for each in simulate(opensearch, pipeline, asked)]
+    assert all("body" not in each and each["error"] for each in made)
+    assert len({each["error"] for each in made}) == 5
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_lookup_that_is_written_by_mistake(server, pipeline_name):
+    """The document keeps no search, and an index without our mapping gets no field for each of its parts."""
+    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", build_pipeline(text_field="body"))
+    server.request("PUT", f"/{pipeline_name}", {"settings": {**ONE_SHARD, "index.final_pipeline": pipeline_name}})
+    asked = {"body": TEXT, "simhash": {"lookup": {"max_distance": 12}}}
+    server.request("PUT", f"/{pipeline_name}/_doc/1", asked)
+    ours = server.request("GET", f"/{pipeline_name}/_doc/1")["_source"]["simhash"]
+    assert ours["fingerprint"] == to_hex(fingerprint(TEXT))
+    assert sorted(ours["lookup"]) == ["error", "max_distance"]

@@ -1,0 +1,297 @@
+"""
+Evaluation against known pairs, explanations, edits, tuning and presets; no server.
+"""
+
+import pickle
+import random
+
+import pytest
+
+from es_simhash import (
+    PRESETS,
+    IfSimilar,
+    InvalidInputError,
+    MissingDependencyError,
+    NearDup,
+    NearDups,
+    get_preset,
+    get_scheme,
+)
+from es_simhash.errors import SchemeError
+from es_simhash.hashing import fingerprint, hamming_distance
+from es_simhash.lookup.verification import Verification, verification_of
+from es_simhash.quality import edits, evaluate, explain, read_truth
+from es_simhash.quality.edits import NOISE
+from es_simhash.quality.explain_texts import list_features
+from es_simhash.quality.plot import plot_report
+from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, recommend
+
+SENTENCES = [
+    "The council approved the new bridge over the river on Tuesday after a long debate about its cost.",
+    "Residents had asked for a crossing for twenty years, and the mayor called the vote a victory.",
+    "Work is to begin in spring and to last 18 months, during which the ferry will run every hour.",
+    "长江是中华民族的母亲河，也是中华民族发展的重要支撑。",
+    "党的十八大以来，把长江经济带发展上升为重大国家战略，2022年取得历史性成就。",
+]
+BASE = " ".join(SENTENCES)
+EDITED = BASE.replace("Tuesday", "Friday")
+PART = " ".join(SENTENCES[:4])
+OTHER = "Nobody expected the harbour to freeze in October, least of all the crew of the small blue ferry."
+DOCUMENTS = [
+    {"id": "base", "text": BASE},
+    {"id": "edited", "text": EDITED},
+    {"id": "part", "text": PART},
+    {"id": "other", "text": OTHER},
+    {"id": "blank", "text": " "},
+    {"id": "none", "text": None},
+]
+PAIRS = [
+    {"id1": "edited", "id2": "base", "jaccard": "0.93"},
+    {"id1": "base", "id2": "part", "jaccard": 0.72},
+    {"id1": "part", "id2": "other", "jaccard": 0.85},
+]
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Three known pairs of six documents, one of them no pair that any text shows."""
+    return read_truth(DOCUMENTS, PAIRS)
+
+
+def test_recall_and_precision(truth):
+    """Positives are found or missed, and reported pairs are right, forgiven or wrong."""
+    report = evaluate(truth, max_distance=30, similarity=0.5)
+    pairs = {(each["id1"], each["id2"]): each for each in report.pairs()}
+    assert pairs["base", "edited"]["known"] == 0.93
+    assert pairs["base", "edited"]["distance"] == hamming_distance(fingerprint(BASE), fingerprint(EDITED))
+    assert pairs["base", "part"]["known"] == 0.72
+    assert pairs["edited", "part"]["known"] == 0.0
+    assert not any("blank" in pair or "none" in pair for pair in pairs)
+    found = report.measure(verified=True)
+    assert (found.positives, found.reported, found.found, found.forgiven) == (2, 3, 1, 2)
+    assert (found.recall, found.precision, found.precision_forgiving) == (1 / 2, 1 / 3, 2 / 3)
+    assert report.measure(0).recall == 0.0
+    assert report.measure(0).precision is None
+
+
+def test_report_has_the_figures_by_distance_and_length(truth):
+    """The JSON has every distance up to the largest, and classes of length that add up to the whole."""
+    found = evaluate(truth, max_distance=9).to_dict()
+    assert {"recall", "precision", "precision_forgiving", "verified", "by_distance", "by_length"} <= found.keys()
+    assert [row["max_distance"] for row in found["by_distance"]] == list(range(10))
+    assert found["by_distance"][9]["verified"] == found["verified"]
+    assert sum(row["positives"] for row in found["by_length"]) == found["positives"] == 2
+    assert sum(row["verified"]["reported"] for row in found["by_length"]) == found["verified"]["reported"]
+    assert found["without_fingerprint"] == 2
+
+
+def test_a_limit_of_forgiveness_is_inclusive(truth):
+    """A pair exactly 0.1 below a positive is forgiven, whatever binary fractions make of it."""
+    close = read_truth(DOCUMENTS, [{"id1": "base", "id2": "edited", "jaccard": 0.7}])
+    found = evaluate(close, max_distance=8, positive=0.8).measure(verified=True)
+    assert (found.found, found.forgiven, found.recall) == (0, 1, None)
+
+
+def test_the_default_and_what_goes_before_it(truth):
+    """Without a preset the default scheme is measured as `similar` looks things up; what is given goes before."""
+    found = evaluate(truth)
+    assert (found.scheme, found.max_distance, found.similarity) == (get_scheme(), 12, 0.8)
+    found = evaluate(truth, preset="near", scheme="words", max_distance=5)
+    assert (found.scheme.name, found.max_distance, found.similarity) == ("words", 5, 0.9)
+
+
+def test_answers_of_a_search_are_measured_as_they_are(truth):
+    """The search decides what is reported; one that fails, or finds strangers, is no measurement."""
+
+    def search(texts):
+        near = NearDup("edited", "i", 2, 7)
+        return [NearDups((near,) if text in (BASE, EDITED) else (), scheme=get_scheme("words")) for text in texts]
+
+    report = evaluate(truth, search=search)
+    assert report.scheme == get_scheme("words")
+    assert [(each["id1"], each["id2"], each["distance"]) for each in report.pairs()] == [("base", "edited", 2)]
+    with pytest.raises(InvalidInputError, match="'stranger'"):
+        evaluate(truth, search=lambda texts: [NearDups((NearDup("stranger", "i", 0, 0),))] * len(texts))
+    with pytest.raises(InvalidInputError, match="too busy"):
+        evaluate(truth, search=lambda texts: [RuntimeError("too busy")] * len(texts))
+
+
+@pytest.mark.parametrize(
+    ("documents", "pairs", "words"),
+    [
+        ([], PAIRS, "no documents"),
+        (DOCUMENTS, [], "no pairs"),
+        ([*DOCUMENTS, DOCUMENTS[0]], PAIRS, "'base' of an earlier one"),
+        ([{"text": "x"}], PAIRS, "give each an id"),
+        ([{"id": "1", "text": 5}], PAIRS, "give a string"),
+        (DOCUMENTS, [*PAIRS, {"id1": "x", "id2": "y", "jaccard": 1}], "2 unknown documents, first 'x' in pair 4"),
+        (DOCUMENTS, [{"id1": "base", "id2": "part"}], "no jaccard"),
+        (DOCUMENTS, [{"id1": "base", "id2": "part", "jaccard": "high"}], "'high'"),
+        (DOCUMENTS, [{"id1": "base", "id2": "part", "jaccard": "nan"}], "'nan'"),
+        (DOCUMENTS, [{"id1": "base", "id2": "base", "jaccard": 1}], "with itself"),
+    ],
+)
+def test_refused_truth(documents, pairs, words):
+    """What cannot be measured with is refused in one line that names it."""
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        read_truth(documents, pairs)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_plot(truth, tmp_path, suffix):
+    """A picture is written in the format of its name."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"figures.{suffix}"
+    plot_report(evaluate(truth, max_distance=5), path)
+    assert path.read_bytes()[:60].count(b"PNG" if suffix == "png" else b"<?xml") == 1
+    with pytest.raises(InvalidInputError, match="png"):
+        plot_report(evaluate(truth, max_distance=1), tmp_path / "figures.txt")
+
+
+def test_plot_without_matplotlib(truth, tmp_path, monkeypatch):
+    """The extra is named where it is missing."""
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(MissingDependencyError, match="plot"):
+        plot_report(evaluate(truth, max_distance=1), tmp_path / "figures.svg")
+
+
+@pytest.mark.parametrize("scheme", ["shingles-1", "shingles-2", "words", "keywords"])
+def test_listed_features_make_the_fingerprint(scheme):
+    """The features that explain shows, hashed and summed, are the fingerprint."""
+    from es_simhash.hashing import simhash
+    from es_simhash.hashing.hashes import bytes_hasher
+
+    used, hash_bytes = get_scheme(scheme), bytes_hasher("xxh3_64")
+    features = list_features(BASE, used)
+    if used.name == "shingles":
+        size = used.parameters["size"]
+        hashes = [hash_bytes(name.ljust(size, "\0").encode("utf-32-le")) for name in features]
+    else:
+        hashes = [hash_bytes(name.encode()) for name in features]
+    assert simhash(hashes, list(features.values())) == fingerprint(BASE, scheme=used)
+
+
+def test_explanation():
+    """Bits, blocks, features, similarity and words of two texts fit together."""
+    found = explain(BASE, EDITED)
+    assert found.distance == len(found.differing_bits) == hamming_distance(found.first, found.second)
+    assert set(found.equal_blocks) == set(range(4)) - {bit // 16 for bit in found.differing_bits}
+    assert {"tues", "frid"} <= {each.name for each in found.differing}
+    assert "brid" in {each.name for each in found.shared}
+    assert 0.9 < found.cosine < 1
+    assert found.presets[-2:] == ("similar", "noisy")
+    plain = found.to_dict(most=2)
+    assert len(plain["features"]["differing"]) == 2
+    assert {"change": "removed", "text": "Tuesday"} in plain["diff"]["excerpts"][0]
+
+
+def test_explanation_of_texts_without_features():
+    """A text without features has no distance, and is explained all the same."""
+    found = explain("...", BASE)
+    assert (found.first, found.distance, found.differing_bits, found.cosine, found.presets) == (
+        None,
+        None,
+        (),
+        None,
+        (),
+    )
+    assert explain("", "").to_dict()["jaccard"] == 0.0
+    with pytest.raises(SchemeError):
+        explain("a", "b", scheme="nothing")
+
+
+def test_explanation_of_enormous_and_binary_texts():
+    """Nothing of a text is shown without bound, and no bytes upset it."""
+    found = explain("\0\ud800" * 1000 + "word " * 100_000, "word " * 100_001)
+    assert found.is_cut
+    assert found.features == ()
+    assert found.distance is not None
+    assert sum(len(part["text"]) for part in found.to_dict()["diff"]["excerpts"][0]) < 1000
+
+
+@pytest.mark.parametrize("kind", edits.EDITS)
+def test_edits(kind):
+    """Each edit changes a text in its own way, the same for the same seed, and leaves alone what it does not fit."""
+    if kind == "traditional and simplified":
+        pytest.importorskip("opencc")
+    changed = edits.EDITS[kind](BASE, random.Random(1))
+    assert changed not in (None, BASE)
+    assert edits.EDITS[kind](BASE, random.Random(1)) == changed
+    assert explain(BASE, changed).similarity.jaccard > 0.5 or kind == "traditional and simplified"
+    for text in ("", " "):
+        assert edits.EDITS[kind](text, random.Random(1)) is None
+    for text in ("\0", "\ud800"):
+        assert (edits.EDITS[kind](text, random.Random(1)) is None) != kind.startswith("boilerplate")
+
+
+def test_tuning():
+    """Recall grows with distance, unrelated texts are counted, and the strictest sufficient preset is recommended."""
+    texts = [f"{BASE} {number} {OTHER[number:]}" for number in range(12)]
+    edited = inject(texts, seed=3)
+    assert inject(texts, seed=3).copies == edited.copies != inject(texts, seed=4).copies
+    figures = measure_scheme(edited, get_scheme(), documents=1000)
+    assert [each.max_distance for each in figures] == list(DISTANCES)
+    assert sorted(each.recall for each in figures) == [each.recall for each in figures]
+    assert figures[-1].by_edit.keys() == set(edited.kinds)
+    noisy = inject(texts, seed=3, edits=NOISE)
+    presets = [measure_preset(edited, noisy, name, get_scheme(), documents=1000) for name in PRESETS]
+    assert presets[3].noise_recall > presets[2].noise_recall
+    assert presets[2].recall >= presets[1].recall >= presets[0].recall
+    assert recommend(presets) in ("identical", "near", "similar")
+    assert recommend([]) is None
+
+
+def test_unrelated_texts_are_counted():
+    """Texts that share nothing but their fingerprint's neighbourhood count as unrelated, by the size of the index."""
+    texts = [f"word{number}" for number in range(200)]
+    everything = measure_scheme(inject(texts), get_scheme(), documents=200)
+    assert everything[-1].unrelated > 0
+    doubled = measure_scheme(inject(texts), get_scheme(), documents=400)
+    assert doubled[-1].unrelated == pytest.approx(2 * everything[-1].unrelated)
+
+
+def test_presets():
+    """Presets grow from strict to loose, and an unknown one is refused with the names there are."""
+    distances = [each.max_distance for each in PRESETS.values()]
+    bounds = [each.similarity for each in PRESETS.values()]
+    assert list(PRESETS) == ["identical", "near", "similar", "noisy"]
+    assert distances == sorted(distances)
+    assert bounds[:3] == sorted(bounds[:3], reverse=True)
+    assert get_preset(PRESETS["near"]) is get_preset("near")
+    with pytest.raises(InvalidInputError, match="identical, near, similar, noisy"):
+        get_preset("exact")
+    with pytest.raises(TypeError):
+        get_preset(3)
+
+
+def test_what_verify_stands_for():
+    """A flag, a bound, a function or a whole Verification; anything else is refused."""
+    assert verification_of(False) is verification_of(None) is None
+    assert verification_of(True, preset=PRESETS["near"]) == Verification(0.9)
+    assert verification_of(0) == Verification(0.0)
+    assert verification_of(str).texts is str
+    assert verification_of(0.7, preset=PRESETS["noisy"]) == Verification(0.7, measure="edit", unit="characters")
+    with pytest.raises(InvalidInputError, match="measure"):
+        Verification(measure="edits")
+    for wrong, error in ((1.5, InvalidInputError), (float("nan"), InvalidInputError), ("yes", TypeError)):
+        with pytest.raises(error):
+            verification_of(wrong)
+    with pytest.raises(TypeError, match="texts"):
+        Verification(texts="here")
+
+
+def test_policy_that_verifies():
+    """Only similar texts make a duplicate; what cannot be read is written, and a wrong policy is refused."""
+    policy = IfSimilar(["title", "body"], then="replace", similarity=0.5)
+    old = NearDup("1", "i", 0, 0, source={"title": "", "body": BASE})
+    assert policy({"body": EDITED}, old) == "replace"
+    assert policy({"body": OTHER}, old) == "write"
+    noisy = IfSimilar("body", then="skip", similarity=0.9, measure="edit", unit="characters")
+    assert noisy({"body": BASE.replace("o", "0", 2)}, NearDup("1", "i", 0, 0, source={"body": BASE})) == "skip"
+    assert policy({"body": EDITED}, NearDup("1", "i", 0, 0)) == "write"
+    assert policy({"body": 5}, old) == "write"
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 -- pickled in this line
+    for arguments in ({"then": "write"}, {"similarity": 2}, {"text_field": ""}):
+        with pytest.raises(InvalidInputError):
+            IfSimilar(**({"text_field": "body"} | arguments))

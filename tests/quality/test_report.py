@@ -1,0 +1,333 @@
+"""
+The report: one page that loads nothing, in two languages, in which no text of a user is anything but text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from datetime import datetime
+from html.parser import HTMLParser
+from string import Formatter
+
+import numpy as np
+import pytest
+
+from es_simhash import InvalidInputError, MissingDependencyError
+from es_simhash.quality.health import Diagnosis, Finding
+from es_simhash.quality.health_words import SENTENCES
+from es_simhash.quality.real_pairs import RealPairs, sample_presets
+from es_simhash.quality.report import figures, figures as draw
+from es_simhash.quality.report.data import IndexReport, Member, ShownGroup, WhyShown
+from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS
+from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
+
+HOSTILE = [
+    "</script><script>document.title = 'run'</script>",
+    "<img src=x onerror=alert(1)>",
+    "\u202eevil\u202c",
+    "\x00\x1b[31m",
+    "half \ud800",
+    "</svg></style></title><style>*{display:none}</style>",
+    "{0} {index} %s",
+    "北京 <b>",
+]
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+IMAGE = "<img src='http://report.invalid/a.png'>"
+# What a fresh Chromium asks for, whatever page it shows.
+CHROMIUMS_OWN = (".google.com", ".googleapis.com", ".gvt1.com")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+class Checked(HTMLParser):
+    """A page that is refused where it is not well formed, or could load or run anything."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.ids, self.texts = [], [], [], []
+        self.feed(html)
+        assert self.open == []
+        assert len(set(self.ids)) == len(self.ids)
+        self.text = " ".join("".join(self.texts).split())
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in {"script", "img", "link", "iframe", "object", "image", "use", "foreignobject", "a"} or (
+            tag == "a" and dict(attrs)["href"].startswith("#")
+        )
+        for name, value in attrs:
+            assert name not in {"style", "src", "xlink:href"}
+            assert not name.startswith("on")
+            assert "url(" not in value
+            self.ids += [value] if name == "id" else []
+        self.tags.append(tag)
+        self.open += [] if tag == "meta" else [tag]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data if self.open[-1:] != ["style"] else "")
+
+
+BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
+
+
+def values_of(kind, word):
+    """Return a value for each placeholder of what is said of a *kind* of finding: numbers, and *word*."""
+    words = SENTENCES[kind].message + SENTENCES[kind].advice
+    numbers = {"part": 3, "whole": 1_200, "least": 10, "missing": 17, "documents": 900, "chance": 1.5, "copies": 800}
+    numbers["groups"] = 40
+    return {name: numbers.get(name, word) for name in _placeholders(words)}
+
+
+def full(words=("a text", "another text"), **more):
+    """Return a report with every part, in which each text of a user is one of *words*."""
+    name, other = words[0], words[-1]
+    stats = Stats(
+        name,
+        documents=1_234,
+        fingerprinted=1_230,
+        ungrouped=3,
+        duplicates=234,
+        groups=GroupCounts({2: 100, 3: 20, 95: 1}, (GroupSize(name, 95),), 2),
+        distances={0: 200, 4: 34},
+        time=TimeCounts(
+            name,
+            "month",
+            {1_704_067_200_000: Count(700, 200), 1_706_745_600_000: Count(500, 34)},
+            Count(20, 0),
+            Count(4, 0),
+            Count(10, 0),
+        ),
+        sources=SourceCounts(name, {each: Count(300, 100) for each in words}, Count(34, 0), 60, Count(1, 0)),
+        scheme="shingles-2",
+        grouping=(
+            {"rule": "star", "max_distance": 8, "canonical": [name], "similarity": BY_LETTERS, "within": [name, "7d"]},
+        ),
+    )
+    members = tuple(Member(each, each, f"{each} text", 10_000, 4, 0.87, each, each) for each in words)
+    why = (WhyShown("largest", 95), WhyShown("farthest", 4), WhyShown("sources", 9), WhyShown("span", 9 * 86_400_000))
+    groups = (ShownGroup(name, 95, why, members[0], members[1:]), ShownGroup(other, 3, why[:1], None, members[:1]))
+    pairs = RealPairs(
+        *(np.array(each) for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2], [0.0] * 4))
+    )
+    return IndexReport(
+        stats,
+        Diagnosis(
+            name,
+            1_234,
+            1_230,
+            50,
+            tuple(Finding("error", kind, values_of(kind, name)) for kind in SENTENCES),
+            (),
+            (name,),
+        ),
+        sample_presets(pairs, 50),
+        groups,
+        "2026-01-02T03:04:05.678Z",
+        "1.2.3",
+        **more,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _needs_drawing():
+    pytest.importorskip("vl_convert")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_says_everything_and_loads_nothing(language):
+    """Numbers, charts with a text for those who do not see them, groups, presets, health, and how it was measured."""
+    page = Checked(full().html(language=language))
+    assert page.ids == ["numbers", "groups", "presets", "health", "measured"]
+    # Each chart twice: for wide and narrow pages.
+    assert page.tags.count("svg") == page.tags.count("desc") == 8
+    for words in ("1,234", "234", "95", "shingles-2", "2024-02-01", "star", "87.0", "es_simhash 1.2.3"):
+        assert words in page.text
+    for key in ("why_largest", "legend_goes", "exact_words", "complete", "preset_near", "canonical_missing"):
+        assert WORDS[language][key] in page.text
+    assert CHART_WORDS[language].by_size in page.text
+    assert "{" not in page.text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_hostile_texts_stay_texts(language):
+    """Names of indices, fields and groups, sources, texts and findings."""
+    html = full(HOSTILE).html(language=language)
+    assert not CONTROL.search(html)
+    page = Checked(html)
+    assert page.text.count(HOSTILE[0]) > 5
+    assert html.count("<style>") == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", SENTENCES)
+def test_each_finding_is_said_in_the_language(language, kind):
+    """With its values, as doctor says it; in Chinese none of the English sentence is left."""
+    finding = Finding("note", kind, values_of(kind, "a<b"))
+    page = IndexReport(Stats("i"), Diagnosis("i", findings=(finding,)))
+    text = Checked(page.html(language=language)).text
+    for value in finding.values.values():
+        assert (value if isinstance(value, str) else f"{value:,}") in text
+    says_it = "".join(finding.advice.split()) in "".join(text.split())
+    assert says_it == (language == "en" or kind == "not_ready")
+    assert finding.topic in ("mapping", "missing", "stale", "broken", "short", "hot", "numbers", "texts", "groups")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_filter_is_said(language):
+    """Above the numbers, beside the health, and where it says how all was measured; a hostile one stays text."""
+    query = {"term": {HOSTILE[2]: HOSTILE[0]}}
+    html = full(filter=(query,)).html(language=language)
+    page = Checked(html)
+    assert not CONTROL.search(html)
+    assert page.text.count("</script><script>document.title = 'run'</script>") == 2
+    assert WORDS[language]["health_of_all"] in page.text
+    assert WORDS[language]["health_of_all"] not in Checked(full().html(language=language)).text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_name_of_several_groups_is_said(language):
+    """With their number."""
+    stats = Stats("i", documents=9, groups=GroupCounts({3: 2}, several_canonicals=2))
+    said = WORDS[language]["several_canonicals"].format(number=2)
+    assert said in Checked(IndexReport(stats, Diagnosis("i")).html(language=language)).text
+    assert "2 with several canonicals" in stats._repr_html_()
+
+
+def test_a_bar_ends_where_the_next_begins():
+    """Months and quarters have different lengths; a year that Python's calendar lacks has 365 days."""
+    for interval, start, end in (
+        ("day", "2024-02-29", "2024-03-01"),
+        ("week", "2024-12-30", "2025-01-06"),
+        ("month", "2024-02-01", "2024-03-01"),
+        ("month", "2024-12-01", "2025-01-01"),
+        ("quarter", "2024-10-01", "2025-01-01"),
+        ("year", "2024-01-01", "2025-01-01"),
+    ):
+        begin, stop = (round(datetime.fromisoformat(f"{day}T00:00Z").timestamp() * 1000) for day in (start, end))
+        assert figures._end(begin, interval) == stop
+    assert figures._end(10**15, "year") == 10**15 + 365 * 86_400_000
+
+
+def test_sources_of_any_name_keep_their_numbers():
+    """A source may be named like our row for the documents without one, or be shown like another source."""
+    names = ["(none)", "(8 other sources)", "\u202e", "\\u202e", "x", "x\n", "x (2)"]
+    counted = {name: Count(100 + place, place) for place, name in enumerate(names)}
+    stats = Stats("news", 999, sources=SourceCounts("agency", counted, Count(9, 1), len(names) + 8, Count(7, 2)))
+    page = IndexReport(stats, Diagnosis("news", 999, 0, 0), (), (), "2026-01-02T03:04:05.678Z", "1").html()
+    body = page.partition("<caption>By source</caption>")[2].partition("</tbody>")[0]
+    rows = re.findall(r"</th>\s*<td[^>]*>(\d+)</td>\s*<td[^>]*>(\d+)</td>", body)
+    assert rows == [*((str(each.documents), str(each.duplicates)) for each in counted.values()), ("9", "1"), ("7", "2")]
+    assert len(set(figures._names(names))) == len(names)
+
+
+def test_an_index_without_anything():
+    """Empty, not grouped, without a duplicate, with one document: a page that says so."""
+    for stats, key in (
+        (Stats("i"), "sentence_empty"),
+        (Stats("i", documents=1, fingerprinted=1), "sentence_none"),
+        (Stats("i", documents=2, fingerprinted=2, ungrouped=2), "sentence_ungrouped"),
+    ):
+        page = Checked(IndexReport(stats, Diagnosis("i")).html())
+        for each in (key, "no_groups", "never_grouped"):
+            assert WORDS["en"][each] in page.text
+        assert "svg" not in page.tags
+
+
+def test_long_texts_are_cut():
+    """A member of ten million characters adds no more than its beginning."""
+    long = Member("a", "i", "word " * 4_000, 10_000_000)
+    group = ShownGroup("a", 2, (WhyShown("largest", 2),), long, (long,))
+    html = IndexReport(Stats("i"), Diagnosis("i"), groups=(group,)).html()
+    assert len(html) < 60_000
+    assert WORDS["en"]["cut"].format(length="10,000,000") in Checked(html).text
+
+
+def test_the_languages_have_the_same_words():
+    """The same keys, and the same values to fill in."""
+    for language in LANGUAGES:
+        assert {key: _placeholders(words) for key, words in WORDS[language].items()} == {
+            key: _placeholders(words) for key, words in WORDS["en"].items()
+        }
+        # They stand in expressions, between quotes.
+        assert not any(
+            set("'\\{}") & set(getattr(CHART_WORDS[language], each.name)) for each in fields(CHART_WORDS["en"])
+        )
+
+
+def _placeholders(words):
+    return {name for _, name, _, _ in Formatter().parse(words) if name}
+
+
+def test_what_cannot_be_made(monkeypatch):
+    """Another language; a library that is not there."""
+    with pytest.raises(InvalidInputError, match="fr"):
+        full().html(language="fr")
+    monkeypatch.setattr(draw, "import_module", _not_installed)
+    with pytest.raises(MissingDependencyError, match=r"es-simhash\[report\]"):
+        full().html()
+
+
+def _not_installed(name):
+    raise ImportError(name)
+
+
+def test_the_sample_of_the_presets():
+    """By hand: 4 documents; the first has two copies, the second one that is near by its bits alone."""
+    pairs = RealPairs(
+        np.array([0, 2, 8, 20]),
+        np.array([1.0, 1.0, 0.5, 1.0]),
+        np.array([1.0] * 4),
+        np.array([0, 0, 1, 2]),
+        np.array([1.0, 1.0, 0.95, 1.0]),
+    )
+    identical, near, similar, noisy = sample_presets(pairs, 4)
+    assert noisy.removed.share == pytest.approx((2 / 3 + 1 / 2) / 4)
+    assert pairs.count_by_letters() == (4, 1)
+    assert identical.removed.share == near.removed.share == similar.removed.share == pytest.approx((2 / 3) / 4)
+    assert (identical.pairs, near.pairs) == (2, 3)
+    assert identical.precision.share == 1.0
+    assert near.precision.share == pytest.approx(2 / 3)
+    for each in (identical, near, similar):
+        assert each.removed.low <= each.removed.share <= each.removed.high
+        assert each.precision.low < 1.0
+    nothing = RealPairs(*(np.empty(0, kind) for kind in (np.int64, np.float64, np.float64, np.int64, np.float64)))
+    [first, *_] = sample_presets(nothing, 100)
+    assert (first.removed.share, first.removed.low, first.removed.high, first.precision) == (0, 0, 0.03, None)
+    assert sample_presets(nothing, 0) == ()
+    json.dumps(first.to_dict())
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_chromium_opens_the_page_without_an_error_or_a_request(tmp_path):
+    """The console stays empty, no text runs, and no address is asked for but those of Chromium itself."""
+    html = full([*HOSTILE, IMAGE]).html()
+    dom, console, hosts = open_page(tmp_path / "report", html)
+    assert "CONSOLE" not in console
+    assert "<title>Near-duplicates in &lt;/script" in dom
+    assert {each for each in hosts if not each.endswith(CHROMIUMS_OWN)} == set()
+    # What is looked for here would be seen: a page that has the image, and a script with an error.
+    dom, console, hosts = open_page(tmp_path / "other", f"<body>{IMAGE}<script>console.error(1)</script>")
+    assert "CONSOLE" in console
+    assert "report.invalid" in hosts
+
+
+def open_page(folder, html):
+    """Return the document of a page as Chromium has it, its log, and the hosts that it asked for."""
+    folder.mkdir()
+    page, log = folder / "page.html", folder / "net.json"
+    page.write_text(html, encoding="utf-8")
+    options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--no-first-run")
+    files = (f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}")
+    done = subprocess.run(
+        [CHROMIUM, *options, *files, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout, done.stderr, set(re.findall(r'"url":\s*"https?://([^/:"]*)', log.read_text(encoding="utf-8")))

@@ -1,0 +1,52 @@
+"""Comparing documents for a plan of removal: what it holds in memory, and in which order lines come."""
+
+import weakref
+
+from es_simhash.groups.table import Row
+from es_simhash.hashing import get_scheme
+from es_simhash.removal.compare import Comparer
+from es_simhash.texts.measures import Score
+
+
+class Prepared:
+    """A prepared text, which can be counted while it lives."""
+
+    def __init__(self, text):
+        self.text = text
+
+
+class Measure:
+    """Texts are similar if they begin alike; it notes how many prepared texts there are at once."""
+
+    def __init__(self):
+        self.alive = weakref.WeakSet()
+        self.most = self.prepared = 0
+
+    def prepare(self, texts):
+        """Return the texts, and note them."""
+        found = [Prepared(text) for text in texts]
+        self.alive.update(found)
+        self.prepared += len(found)
+        self.most = max(self.most, len(self.alive))
+        return found
+
+    def compare(self, first, second, *, bound):
+        """Return 1 for texts that begin alike."""
+        return Score(float(first.text[0] == second.text[0]))
+
+
+def test_few_texts_are_prepared_at_once():
+    """A prepared text may take 40 times its memory, so a batch of long ones must not be prepared as a whole."""
+    rows = {id_: Row(id_, "news", 1, None) for id_ in ("a", "a1", "a2", "b", "b1", "x", "lost")}
+    items = {
+        row.key: {"found": id_ != "lost", "_seq_no": 1, "_primary_term": 1, "_source": {"body": id_}}
+        for id_, row in rows.items()
+    }
+    measure = Measure()
+    comparer = Comparer({"news": ["body"]}, {"news": get_scheme()}, "simhash", 0.8, measure=measure)
+    pairs = [("a1", "a"), ("lost", "a"), ("a2", "a"), ("x", "b"), ("b1", "b"), ("a1", "lost")]
+    judged = comparer.compare([(rows[one], rows[other], 3) for one, other in pairs], items)
+    found = [each if isinstance(each, str) else (each.document.id, each.canonical.id) for each in judged]
+    assert found == [("a1", "a"), "changed", ("a2", "a"), "not_similar", ("b1", "b"), "changed"]
+    assert measure.most <= 3
+    assert measure.prepared == len({"a", "a1", "a2", "b", "b1", "x"})

@@ -1,0 +1,333 @@
+"""Removals that are killed, raced and cut off from their server: whatever is gone is whole in an archive."""
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+
+from es_simhash import SimHashClient
+from es_simhash.removal import apply_flow as apply_module
+from es_simhash.removal.apply_flow import apply_removal
+from es_simhash.removal.archive import read_archive
+from es_simhash.removal.indices_flow import RemovalSizes
+from tests.estates.wire import Wire
+from tests.servers.fixtures import make_client
+from tests.servers.removals import (
+    ALL,
+    OTHER,
+    TEXT,
+    apply_in_batches,
+    archived,
+    copies,
+    fill,
+    outcomes,
+    sources,
+    through_wire,
+)
+from tests.servers.support import ONE_SHARD, ROUNDS, send_lines
+
+pytestmark = pytest.mark.faults
+
+ROOT = Path(__file__).parents[2]
+COPIES = 20
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Name of a plan."""
+    return tmp_path / "plan.jsonl"
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Name of an archive."""
+    return tmp_path / "removed.jsonl.gz"
+
+
+def start(server, plan, archive):
+    """Start a process that applies *plan* in batches of 3, and prints a line for each document."""
+    command = [sys.executable, "-m", "tests.servers.fault_removal", server.url, "apply", str(plan), str(archive)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def salvage(path):
+    """Return id to source of what an archive holds, though its end may be missing; by nothing of ours."""
+    data, text = path.read_bytes() if path.exists() else b"", b""
+    while data:
+        inflate = zlib.decompressobj(wbits=31)
+        text += inflate.decompress(data)
+        data = inflate.unused_data if inflate.eof else b""
+    lines = text.decode(errors="ignore").split("\n")[:-1]
+    return {each["_id"]: each["_source"] for each in map(json.loads, lines)}
+
+
+def kill_at_random(process, chance):
+    """Kill *process* after a random number of documents, and a moment more."""
+    for _ in range(chance.randrange(2 * COPIES)):
+        process.stdout.readline()
+    time.sleep(chance.uniform(0, 0.02))
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("seed", range(2 * ROUNDS))
+def test_a_removal_that_is_killed_goes_on(server, index, plan, archive, seed):
+    """What is gone is whole in the archive after each kill; in the end all is done, and archived once."""
+    chance = random.Random(f"removal {seed}")
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        fill(server, index, simhash, copies(COPIES))
+        before = sources(server, index)
+        simhash.plan_removal(index, plan, **ALL)
+    for _ in range(3):
+        kill_at_random(start(server, plan, archive), chance)
+        now = sources(server, index)
+        kept = salvage(archive)
+        assert {"a", "r"} <= now.keys()
+        assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
+        assert now.items() <= before.items()
+        if archive.exists() and archive.stat().st_size:
+            assert {each.id for each in read_archive(archive, allow_cut=True)} <= kept.keys()
+    last = start(server, plan, archive)
+    output, errors = last.communicate(timeout=120)
+    assert last.returncode == 0, errors.decode()
+    assert output.decode().count("deleted  ") == 2 * COPIES
+    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
+    assert archived(archive) == {id_: source for id_, source in before.items() if id_ not in "ar"}
+
+
+def run_at_once(*jobs):
+    """Run *jobs* in threads, and return what they return."""
+    results = [None] * len(jobs)
+    gate = threading.Barrier(len(jobs))
+
+    def run(number, job):
+        gate.wait()
+        results[number] = job()
+
+    threads = [threading.Thread(target=run, args=each) for each in enumerate(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def applying(server, plan, archive):
+    """Return a function that applies a plan with a client of its own."""
+
+    def apply():
+        with make_client(server) as client:
+            return list(apply_in_batches(SimHashClient(client), plan, archive, 7))
+
+    return apply
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, round_):
+    """Each keeps what the other deletes; of every two at least one stays, or comes back."""
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        documents = {}
+        for n in range(COPIES):
+            text = " ".join(f"{word}{n}" for word in TEXT.split())
+            documents |= {f"{n:04d}a": {"n": 1, "body": text}, f"{n:04d}b": {"n": 2, "body": text.upper()}}
+        fill(server, index, simhash, documents, mappings={"properties": {"n": {"type": "long"}}})
+        before = sources(server, index)
+        plans = []
+        for order in ("n", "-n"):
+            plans.append(tmp_path / f"plan{order}")
+            assert simhash.plan_removal(index, plans[-1], canonical=order, **ALL).count == COPIES
+    archives = [tmp_path / "one.gz", tmp_path / "two.gz"]
+    results = run_at_once(*(applying(server, *each) for each in zip(plans, archives, strict=True)))
+    now = sources(server, index)
+    assert all(f"{n:04d}a" in now or f"{n:04d}b" in now for n in range(COPIES))
+    assert now.items() <= before.items()
+    for records, path in zip(results, archives, strict=True):
+        told = outcomes(records)
+        assert len(told) == COPIES
+        gone = {id_ for id_, (action, _) in told.items() if action == "deleted"}
+        assert gone <= before.keys() - now.keys()
+        assert {id_: before[id_] for id_ in gone}.items() <= archived(path).items()
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_one_plan_twice_at_once(server, index, plan, tmp_path, round_):
+    """Each has an archive of its own; the canonicals stay, and the rest is in an archive."""
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        fill(server, index, simhash, copies(COPIES))
+        before = sources(server, index)
+        simhash.plan_removal(index, plan, **ALL)
+    archives = [tmp_path / "one.gz", tmp_path / "two.gz"]
+    results = run_at_once(*(applying(server, plan, path) for path in archives))
+    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
+    kept = archived(archives[0]) | archived(archives[1])
+    assert kept == {id_: source for id_, source in before.items() if id_ not in "ar"}
+    for records in results:
+        assert {each.kind for each in records} <= {None, "missing"}
+
+
+def test_a_plan_that_another_run_has_begun(server, index, plan, tmp_path):
+    """What it has deleted is no share that would be removed now: 33 of the 35 documents, and not 40."""
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        fill(server, index, simhash, copies(COPIES))
+        simhash.plan_removal(index, plan, **ALL)
+        begun = apply_in_batches(simhash, plan, tmp_path / "one.gz", 7)
+        first = [next(begun) for _ in range(7)]
+        begun.close()
+        rest = list(apply_in_batches(simhash, plan, tmp_path / "two.gz", 7))
+    assert {each.action for each in first} == {"deleted"}
+    assert {each.kind for each in rest} == {None, "missing"}
+    assert set(sources(server, index)) == set("ar")
+
+
+FAULTS = ["lost", "timeout", "503 after the work", "503 for items after the work", "429 for items", "repeated", "502"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault):
+    """A delete that was carried out is told so, whatever became of its answer."""
+    fill(server, index, simhash, copies(3))
+    before = sources(server, index)
+    simhash.plan_removal(index, plan, **ALL)
+    wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
+    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
+    assert wire.log
+    assert error is None
+    assert {each.action for each in records} == {"deleted"}
+    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
+    assert archived(archive) == {id_: source for id_, source in before.items() if id_ not in "ar"}
+
+
+@pytest.mark.parametrize("seed", range(2 * ROUNDS))
+def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archive, seed):
+    """An error, or the truth; and the same files go on."""
+    fill(server, index, simhash, copies(5))
+    before = sources(server, index)
+    simhash.plan_removal(index, plan, **ALL)
+    wire = Wire(seed=f"removal {seed}", share=0.3, faults=[*FAULTS, "503 for items", "unreachable"])
+    sizes = RemovalSizes(removed=3)
+    records, _ = through_wire(server, mode, runner, wire, "_stream", apply_removal(plan, archive, sizes=sizes))
+    now = sources(server, index)
+    assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
+    kept = archived(archive) if archive.exists() else {}
+    assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
+    wire.is_on = False
+    records, error = through_wire(server, mode, runner, wire, "_stream", apply_removal(plan, archive, sizes=sizes))
+    assert error is None
+    assert {each.action for each in records} == {"deleted"}
+    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
+
+
+class Killed(BaseException):
+    """What ends a run as a kill would, as far as the files and the server can tell."""
+
+
+def meddle(monkeypatch, what):
+    """Do *what* after the documents were read and archived, and before they are deleted."""
+    delete = apply_module.delete_documents
+
+    def first(documents, done):
+        what()
+        yield from delete(documents, done)
+
+    monkeypatch.setattr(apply_module, "delete_documents", first)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch, is_known):
+    """What was deleted for it comes back as it was; also by a later run, if the first was killed before."""
+    fill(server, index, simhash, copies(2))
+    before = sources(server, index)
+    simhash.plan_removal(index, plan, **ALL)
+    meddle(monkeypatch, lambda: server.request("DELETE", f"/{index}/_doc/a?refresh=true", missing_ok=True))
+    if not is_known:
+        check = apply_module.put_back
+
+        def killed(documents):
+            raise Killed
+
+        monkeypatch.setattr(apply_module, "put_back", killed)
+        with pytest.raises(Killed):
+            list(simhash.apply_removal(plan, archive=archive))
+        assert set(sources(server, index)) == {"r"}
+        monkeypatch.setattr(apply_module, "put_back", check)
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert outcomes(records) == {
+        "b0000": ("restored", "canonical_missing"),
+        "b0001": ("restored", "canonical_missing"),
+        "s0000": ("deleted", None),
+        "s0001": ("deleted", None),
+    }
+    assert sources(server, index) == {id_: before[id_] for id_ in ("b0000", "b0001", "r")}
+    again = outcomes(simhash.apply_removal(plan, archive=archive))
+    assert again["b0000"] == ("kept", "canonical_missing")
+    assert set(sources(server, index)) == {"b0000", "b0001", "r"}
+
+
+def test_a_canonical_that_changes_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch):
+    """Nothing says that its new text is the duplicate's, which comes back."""
+    fill(server, index, simhash, copies(1))
+    before = sources(server, index)
+    simhash.plan_removal(index, plan, **ALL)
+    meddle(
+        monkeypatch, lambda: send_lines(server, [{"update": {"_index": index, "_id": "a"}}, {"doc": {"body": OTHER}}])
+    )
+    assert outcomes(simhash.apply_removal(plan, archive=archive))["b0000"] == ("restored", "canonical_changed")
+    assert sources(server, index)["b0000"] == before["b0000"]
+
+
+def test_a_duplicate_that_changes_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch):
+    """It stays with its new text."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    meddle(
+        monkeypatch,
+        lambda: send_lines(server, [{"update": {"_index": index, "_id": "b0000"}}, {"doc": {"body": OTHER}}]),
+    )
+    assert outcomes(simhash.apply_removal(plan, archive=archive))["b0000"] == ("kept", "changed")
+    assert sources(server, index)["b0000"]["body"] == OTHER
+
+
+def test_a_document_that_comes_back_passes_no_pipeline(server, index, simhash, plan, archive, monkeypatch):
+    """A default pipeline has done its work when the document was first written."""
+    try:
+        body = {"processors": [{"set": {"field": "seen", "value": True}}]}
+        server.request("PUT", f"/_ingest/pipeline/{index}", body)
+    except Exception:  # noqa: BLE001 -- the embedded Elasticsearch has no processors
+        pytest.skip("this server has no processor 'set'")
+    try:
+        fill(server, index, simhash, copies(1), settings=ONE_SHARD)
+        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
+        before = sources(server, index)
+        simhash.plan_removal(index, plan, **ALL)
+        meddle(monkeypatch, lambda: server.request("DELETE", f"/{index}/_doc/a?refresh=true"))
+        assert outcomes(simhash.apply_removal(plan, archive=archive))["b0000"] == ("restored", "canonical_missing")
+        assert sources(server, index)["b0000"] == before["b0000"]
+    finally:
+        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
+        server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+def test_an_archive_that_was_cut(server, index, sync_simhash, plan, archive):
+    """The end of the file is kept beside it, because its documents may be gone."""
+    fill(server, index, sync_simhash, copies(3))
+    before = sources(server, index)
+    sync_simhash.plan_removal(index, plan, **ALL)
+    assert len(list(apply_in_batches(sync_simhash, plan, archive, 2))) == 6
+    data = archive.read_bytes()
+    archive.write_bytes(data[:-7])
+    with pytest.warns(UserWarning, match="cut off"):
+        records = outcomes(sync_simhash.apply_removal(plan, archive=archive))
+    assert [kind for _, kind in records.values()].count("missing") == 2
+    assert gzip.decompress(archive.read_bytes()).count(b"\n") == 4
+    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}

@@ -1,0 +1,282 @@
+"""After a removal or a restore no document names one that is gone, and what an alias hides is left alone."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from es_simhash import GuardRailError, InvalidInputError, SimHashClient
+from es_simhash.groups.reconcile_flow import Reconciled
+from es_simhash.removal import regroup_flow as regroup_module
+from es_simhash.writes.operations import Failure
+from tests.servers.fixtures import make_client
+from tests.servers.removals import ALL, outcomes
+from tests.servers.support import ONE_SHARD, read_all, stored_groups
+
+TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
+LONGER = f"{MORE} {TEXT} {OTHER}"
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Name of a plan."""
+    return tmp_path / "plan.jsonl"
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Name of an archive."""
+    return tmp_path / "removed.jsonl.gz"
+
+
+def tag(simhash, index, documents, *, settings=ONE_SHARD, mappings=None, **options):
+    """Make *index*, and ingest *documents* in this order: by default each is tagged by what came before it."""
+    simhash.create_index(index, text_field="body", settings=settings, mappings=mappings, passages=True)
+    sources = [{"_id": id_, **({"body": each} if isinstance(each, str) else each)} for id_, each in documents.items()]
+    assert {each.action for each in simhash.ingest(index, sources, **options)} <= {"written", "tagged"}
+
+
+def duplicates(server, index):
+    """Return id to canonical of the documents that are tagged."""
+    own = {id_: source["simhash"].get("duplicate_of") for id_, source in read_all(server, index).items()}
+    return {id_: canonical for id_, canonical in own.items() if canonical is not None}
+
+
+def test_survivors_of_an_ingest_that_tagged_by_arrival(server, index, simhash, plan, archive):
+    """The recorded order decides who stays; that document and its near-duplicates then name no other."""
+    rest = {f"r{n}": f"{n} " + " ".join(f"rest{n}of{word}" for word in range(30)) for n in range(20)}
+    tag(simhash, index, {"z": TEXT, "a": TEXT.upper(), "c": f"{OTHER} today", "b": OTHER, **rest})
+    assert duplicates(server, index)["a"] == "z"
+    simhash.plan_removal(index, plan, **ALL)
+    said = []
+    records = simhash.apply_removal(plan, archive=archive, on_regrouped=lambda *each: said.append(each))
+    assert outcomes(records)["z"] == ("deleted", None)
+    assert duplicates(server, index) == {}
+    assert simhash.reconcile(index, dry_run=True).changed == 0
+    [(names, done)] = said
+    assert (names, done.is_settled) == ((index,), True)
+    assert 1 <= done.changed <= done.documents < len(rest)  # only what was touched was read
+    again = simhash.apply_removal(plan, archive=archive, on_regrouped=lambda *each: said.append(each))
+    assert outcomes(again)["z"] == ("deleted", None)
+    assert len(said) == 1
+
+
+def test_the_command_says_how_many(server, index, simhash, run, plan, archive):
+    """In words, and as JSON."""
+    tag(simhash, index, {"z": TEXT, "a": TEXT, "y": OTHER, "b": OTHER})
+    only = {"filter": {"ids": {"values": ["z"]}}, **ALL}
+    simhash.plan_removal(index, plan, **only)
+    result = run("dedupe", "--apply", plan, "--archive", archive)
+    assert f"groups of {index}: 1 document rewritten" in result.output
+    plan.unlink()
+    simhash.plan_removal(index, plan, **ALL)
+    result = run("dedupe", "--apply", plan, "--archive", f"{archive}.2", "--json")
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert (result.exit_code, last["regrouped"][0]["indices"], last["regrouped"][0]["changed"]) == (0, [index], 1)
+
+
+def test_a_removal_that_ends_before_the_groups_are_right(server, index, sync_simhash, archive):
+    """The same call goes on with them."""
+    tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
+    delete = {"action": "delete", "dry_run": False, "archive": archive, **ALL}
+    records = sync_simhash.dedupe(index, **delete)
+    assert next(records).action == "deleted"
+    records.close()
+    assert duplicates(server, index) == {"a": "z"}
+    assert outcomes(sync_simhash.dedupe(index, **delete)) == {"z": ("deleted", None)}
+    assert duplicates(server, index) == {}
+
+
+def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_simhash, run, archive, monkeypatch):
+    """The plan stays until its groups are right, and the command fails."""
+    tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
+
+    def refuse(*_, **__):
+        yield from ()
+        return Reconciled(1, 1, 0, 0, (Failure("refused", index, "a", 429, "busy"),), is_settled=False)
+
+    command = ("dedupe", index, "--action", "delete", "--yes", "--max-share", "1", "--archive", archive)
+    with monkeypatch.context() as patch:
+        patch.setattr(regroup_module, "reconcile", refuse)
+        result = run(*command)
+    assert (result.exit_code, f"run es-simhash reconcile {index}" in result.output) == (1, True), result.output
+    assert duplicates(server, index) == {"a": "z"}
+    assert run(*command).exit_code == 0
+    assert duplicates(server, index) == {}
+    assert not archive.with_name(f"{archive.name}.plan").exists()
+
+
+def test_removals_at_once(server, index, sync_simhash, tmp_path):
+    """Whichever ends last: no document names one that is gone."""
+    texts = [" ".join(f"word{n}of{word}" for word in range(40)) for n in range(15)]
+    tag(sync_simhash, index, {f"{letter}{n:02d}": text for letter in "zymba" for n, text in enumerate(texts)})
+    for name, letters in (("one", "zm"), ("two", "yb")):
+        wanted = [f"{letter}{n:02d}" for letter in letters for n in range(15)]
+        sync_simhash.plan_removal(index, tmp_path / name, filter={"ids": {"values": wanted}}, **ALL)
+
+    def apply(name):
+        with make_client(server) as client:
+            return list(SimHashClient(client).apply_removal(tmp_path / name, archive=tmp_path / f"{name}.gz"))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert {each.action for records in pool.map(apply, ["one", "two"]) for each in records} == {"deleted"}
+    assert duplicates(server, index) == {}
+    assert sync_simhash.reconcile(index, dry_run=True).changed == 0
+
+
+def test_a_canonical_that_was_lost_before(server, index, simhash, plan, archive):
+    """It is no reason to leave groups as they are; nor is a document of its id in an index of something else."""
+    tag(simhash, index, {"lost": MORE, "near": f"{MORE}!", "a": TEXT, "b": f"{TEXT}!", "l": LONGER})
+    assert duplicates(server, index) == {"near": "lost", "b": "a"}
+    server.request("DELETE", f"/{index}/_doc/lost?refresh=true")
+    tag(simhash, f"{index}-other", {"lost": LONGER})
+    simhash.plan_removal(index, plan, contained=0.9, filter={"ids": {"values": ["a"]}}, **ALL)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"a": ("deleted", None)}
+    assert duplicates(server, index) == {}
+    assert simhash.reconcile(index, dry_run=True).changed == 0
+
+
+def test_one_of_several_indices_that_are_grouped_together(server, index, simhash, plan, archive):
+    """Its groups are not made right alone; the warning names what to reconcile."""
+    news, wires = f"{index}-news", f"{index}-wires"
+    tag(simhash, news, {"b": TEXT, "c": f"{TEXT} indeed", "d": TEXT.upper(), "x": OTHER}, on_duplicate=None)
+    tag(simhash, wires, {"a": TEXT}, on_duplicate=None)
+    simhash.reconcile([news, wires], max_distance=16, verify=0.7)
+    before = stored_groups(read_all(server, f"{index}-*"))
+    assert {before[id_] for id_ in "abcd"} == {"a"}
+    simhash.plan_removal(news, plan, **ALL)
+    advice = f"documents in {wires}: run reconcile over all indices.*{news},{wires}"
+    with pytest.warns(UserWarning, match=advice):
+        gone = outcomes(simhash.apply_removal(plan, archive=archive))
+    assert gone
+    left = stored_groups(read_all(server, f"{index}-*"))
+    assert left == {id_: name for id_, name in before.items() if id_ not in gone}
+    with pytest.warns(UserWarning, match=advice):
+        assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert stored_groups(read_all(server, f"{index}-*")) == before
+
+
+def tenants(server, index, simhash, kind):
+    """Make an index of two tenants who see their own documents, by a filter or by routing; return their aliases."""
+    mappings = {"properties": {"tenant": {"type": "keyword"}}}
+    settings = {"number_of_shards": 1 if kind == "filter" else 7, "number_of_replicas": 0}
+    simhash.create_index(index, text_field="body", settings=settings, mappings=mappings, passages=True)
+    names, shards = [], {}
+    for number in range(50):
+        answer = server.request("GET", f"/{index}/_search_shards?routing=t{number}")
+        shards.setdefault(answer["shards"][0][0]["shard"], f"t{number}")
+        names = ["t0", "t1"] if kind == "filter" else list(shards.values())[:2]
+        if len(names) == 2:
+            break
+    aliases = [f"{index}-{name}" for name in names]
+    for name, alias in zip(names, aliases):
+        shown = {"filter": {"term": {"tenant": name}}} if kind == "filter" else {"routing": name}
+        server.request("PUT", f"/{index}/_alias/{alias}", shown)
+    texts = {"z": TEXT, "a": TEXT.upper(), "y": f"{TEXT}!", "s": OTHER, "l": LONGER}
+    for name, alias in zip(names, aliases):
+        routing = {} if kind == "filter" else {"_routing": name}
+        mine = [{"_id": f"{name}{id_}", "body": text, "tenant": name, **routing} for id_, text in texts.items()]
+        list(simhash.ingest(alias, mine))
+        server.request("POST", f"/{index}/_refresh")
+    return names, aliases
+
+
+@pytest.mark.parametrize("kind", ["filter", "routing"])
+@pytest.mark.parametrize("contained", [None, 0.9])
+def test_what_an_alias_hides_is_left_alone(server, index, simhash, plan, archive, kind, contained):
+    """A removal through it counts, and puts into groups, only what it shows; so does the restore."""
+    (mine, _), (alias, other) = tenants(server, index, simhash, kind)
+    before, theirs = read_all(server, alias), read_all(server, other)
+    assert (len(before), len(theirs)) == (5, 5)
+    options = {} if contained is None else {"contained": contained}
+    with pytest.raises(GuardRailError, match="of 5 documents"):
+        simhash.plan_removal(alias, plan, max_share=0.39, **options)
+    with pytest.raises(GuardRailError, match=f"of 5 documents with tenant {mine}|of 5 documents of"):
+        simhash.plan_removal(alias, plan, max_share=0.39, protect="tenant", **options)
+    made = simhash.plan_removal(alias, plan, filter={"ids": {"values": [f"{mine}z", f"{mine}a"]}}, **options, **ALL)
+    assert made.documents == 5
+    assert made.count == (1 if contained is None else 2)
+    assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+    assert read_all(server, other) == theirs
+    left = read_all(server, alias)
+    assert set(duplicates(server, alias).values()) <= set(left)
+    assert simhash.reconcile(alias, dry_run=True).changed == 0
+    assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert read_all(server, other) == theirs
+    assert set(read_all(server, alias)) == set(before)
+    assert simhash.reconcile(alias, dry_run=True).changed == 0
+    assert simhash.doctor(alias).documents == 5
+
+
+def test_an_alias_that_is_gone(server, index, simhash, plan, archive):
+    """A plan cannot be counted any more; a restore says what was not done."""
+    _, (alias, other) = tenants(server, index, simhash, "filter")
+    simhash.plan_removal(alias, plan, **ALL)
+    simhash.apply_removal(plan, archive=archive)
+    list(simhash.apply_removal(plan, archive=archive))
+    theirs = read_all(server, other)
+    server.request("DELETE", f"/{index}/_alias/{alias}")
+    with pytest.raises(InvalidInputError, match=f"the plan is for {alias}, which does not exist any more: plan again"):
+        list(simhash.apply_removal(plan, archive=archive))
+    with pytest.warns(UserWarning, match=f"{alias} does not exist any more: run reconcile"):
+        assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert read_all(server, other) == theirs
+
+
+def test_hidden_documents_that_name_what_was_removed(server, index, simhash, plan, archive):
+    """They are not changed through the alias; a warning says so."""
+    (mine, _), (alias, other) = tenants(server, index, simhash, "filter")
+    simhash.reconcile(index)
+    theirs = read_all(server, other)
+    simhash.plan_removal(alias, plan, canonical="longest", filter={"ids": {"values": [f"{mine}a"]}}, **ALL)
+    with pytest.warns(UserWarning, match=f"does not show.*run reconcile over {index}"):
+        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {f"{mine}a": ("deleted", None)}
+    assert read_all(server, other) == theirs
+
+
+def test_fields_are_removed_through_an_alias(server, index, simhash):
+    """From the documents that it shows; the mapping forgets them with the last."""
+    _, (alias, other) = tenants(server, index, simhash, "filter")
+    theirs = read_all(server, other)
+    meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
+    removed = simhash.remove(alias, groups_only=True)
+    assert (removed.documents, removed.indices) == (5, ())
+    assert read_all(server, other) == theirs
+    removed = simhash.remove(alias)
+    assert (removed.documents, removed.indices) == (5, ())
+    assert server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"] == meta
+    assert [each.id for each in simhash.find_near_dups(other, TEXT)]
+    removed = simhash.remove(other)
+    assert (removed.documents, removed.indices) == (5, (index,))
+
+
+def test_a_restore_into_an_alias_groups_what_it_shows(server, index, simhash, plan, archive):
+    """Several indices behind it are grouped together; before, the index written to was grouped alone."""
+    old, new = f"{index}-1", f"{index}-2"
+    tag(simhash, old, {"a": TEXT}, on_duplicate=None)
+    tag(simhash, new, {"b": TEXT, "c": OTHER}, on_duplicate=None)
+    alias = f"{index}-all"
+    for name in (old, new):
+        server.request("PUT", f"/{name}/_alias/{alias}", {"is_write_index": name == new})
+    simhash.reconcile(alias)
+    simhash.plan_removal(alias, plan, **ALL)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
+    assert [(each.action, each.index) for each in simhash.restore(archive, index=alias)] == [("restored", new)]
+    assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a", "c": "c"}
+    assert simhash.reconcile(alias, dry_run=True).changed == 0
+
+
+def test_doctor_and_report_know_of_groups_without_canonical(server, index, simhash):
+    """Another program deleted it; reconcile repairs that."""
+    tag(simhash, index, {"z": TEXT, "a": TEXT, "b": TEXT, "c": OTHER})
+    assert simhash.doctor(index).is_healthy
+    server.request("DELETE", f"/{index}/_doc/z?refresh=true")
+    found = simhash.doctor(index)
+    [finding] = [each for each in found.findings if each.kind == "lost_canonicals"]
+    assert (finding.severity, finding.values, found.is_healthy) == ("error", {"documents": 2, "groups": 1}, False)
+    assert "run reconcile" in finding.advice
+    page = simhash.report(index).html()
+    assert "2 documents of the index name one that is not there: run es-simhash reconcile" in page
+    simhash.reconcile(index)
+    assert simhash.doctor(index).is_healthy
+    assert " of the 3 documents are near-duplicates of another document." in simhash.report(index).html()

@@ -1,0 +1,109 @@
+"""Where documents have gone, as archives tell it."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from es_simhash.cli import app
+from es_simhash.errors import InvalidInputError
+from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.history import find_history
+from es_simhash.removal.records import Archived
+from es_simhash.transport.keys import Key
+
+
+def removed(id_, canonical, day, *, index="news", other="news", distance=None):
+    """Return the line of a removal."""
+    own = {} if distance is None else {"simhash": {"duplicate_of": canonical, "distance": distance}}
+    source = json.dumps({"n": 1.10, **own})
+    return Archived(index, id_, None, source, Key(other, canonical), "0" * 64, f"2026-01-{day:02d}T00:00:00.000Z")
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Return a function that writes an archive."""
+
+    def write(name, *lines):
+        path = tmp_path / name
+        with ArchiveWriter(path, "0" * 64) as writer:
+            writer.append(lines)
+        return path
+
+    return write
+
+
+def steps(history):
+    """Return ids of each chain, with what the last one was removed for."""
+    return [[*(each.id for each in chain), chain[-1].canonical] for chain in history.removals]
+
+
+def test_a_chain_goes_on_over_archives(archive):
+    """The canonical was removed later, and its canonical too."""
+    files = [archive("b", removed("b", "c", 2), removed("x", "y", 2)), archive("a", removed("a", "b", 1, distance=3))]
+    files.append(archive("c", removed("c", "d", 3)))
+    found = find_history("a", files)
+    assert steps(found) == [["a", "b", "c", "d"]]
+    assert (found.removals[0][0].distance, found.removals[0][0].archive) == (3, str(files[1]))
+    assert [each.id for each in find_history("d", files).stands_for] == ["c"]
+    assert [each.id for each in find_history("b", files).stands_for] == ["a"]
+    assert steps(find_history("b", files)) == [["b", "c", "d"]]
+    assert not find_history("d", files).removals
+    assert not find_history("z", files)
+
+
+def test_all_indices_that_held_the_id_are_told(archive):
+    """And the chain follows the document, not another with its id."""
+    path = archive(
+        "a",
+        removed("a", "b", 1),
+        removed("a", "b", 2, index="blogs", other="news"),
+        removed("b", "c", 3, index="blogs", other="blogs"),
+    )
+    assert steps(find_history("a", [path])) == [["a", "b"], ["a", "b"]]
+    assert {chain[0].index for chain in find_history("a", [path]).removals} == {"news", "blogs"}
+
+
+def test_a_document_that_was_removed_twice(archive):
+    """It was restored between; a removal before it says nothing of what came after."""
+    path = archive("a", removed("b", "c", 1), removed("a", "b", 2), removed("a", "d", 4))
+    assert steps(find_history("a", [path])) == [["a", "b"], ["a", "d"]]
+
+
+def test_two_that_were_removed_for_each_other_end(archive):
+    """Archives of any content give an answer."""
+    path = archive("a", removed("a", "b", 1), removed("b", "a", 1), removed("c", "c", 1))
+    assert steps(find_history("a", [path])) == [["a", "b", "a"]]
+    assert steps(find_history("c", [path])) == [["c", "c"]]
+
+
+def test_an_archive_that_was_cut(archive):
+    """Whole lines of its end are told; where others may be missing, the command says so."""
+    path = archive("a", removed("a", "b", 1))
+    path.write_bytes(path.read_bytes()[:-4])
+    found = find_history("a", [path])
+    assert (steps(found), list(found.cut), found.is_incomplete) == ([["a", "b"]], [str(path)], False)
+    assert CliRunner().invoke(app, ["history", "a", "--archive", str(path)]).exit_code == 0
+    path.write_bytes(path.read_bytes()[:-40])
+    found = find_history("a", [path])
+    assert (steps(found), list(found.cut), found.is_incomplete) == ([], [str(path)], True)
+    result = CliRunner().invoke(app, ["history", "a", "--archive", str(path)])
+    assert result.exit_code == 1
+    assert str(path) in result.stderr
+
+
+def test_the_command(archive, tmp_path):
+    """Lines for people, JSON, and exit code 1 for an id that nobody knows."""
+    one, two = archive("one", removed("a\x1b", "b", 1, distance=1)), archive("two", removed("b", "c", 2))
+    result = CliRunner().invoke(app, ["history", "a\x1b", "--archive", str(one), str(two)])
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stdout
+    assert result.stdout.count("2026-01-0") == 2  # a record may take several lines
+    result = CliRunner().invoke(app, ["history", "b", "--archive", str(one), "--archive", str(two), "--json"])
+    found = json.loads(result.stdout)
+    assert [[each["canonical"] for each in chain] for chain in found["removals"]] == [["c"]]
+    assert [each["id"] for each in found["stands_for"]] == ["a\x1b"]
+    assert CliRunner().invoke(app, ["history", "z", "--archive", str(one)]).exit_code == 1
+    (tmp_path / "no").write_text("{}")
+    with pytest.raises(InvalidInputError):
+        find_history("a", [tmp_path / "no"])

@@ -1,0 +1,384 @@
+"""Plans of removal, and what applying them does to documents that others change, on real servers."""
+
+import gzip
+import json
+
+import pytest
+
+from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
+from es_simhash.removal import apply_flow as apply_module
+from es_simhash.removal.plan_file import read_plan
+from tests.servers.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources
+from tests.servers.support import ONE_SHARD, put, send_lines
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Name of a plan."""
+    return tmp_path / "plan.jsonl"
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Name of an archive."""
+    return tmp_path / "removed.jsonl.gz"
+
+
+def lines_of(plan):
+    """Return the lines of a plan, by id."""
+    return {each.document.id: each for each in read_plan(plan).removals()}
+
+
+def test_a_plan_is_made_and_applied(server, index, simhash, plan, archive):
+    """What the plan names goes, is in the archive as it was, and the canonicals stay."""
+    documents = copies(3) | {
+        "b0001": TEXT + " indeed",
+        "c": OTHER + " today",
+        "z": "alone",
+    }
+    fill(server, index, simhash, documents)
+    before = sources(server, index)
+    made = simhash.plan_removal(index, plan, max_distance=12, verify=0.8, **ALL)
+    assert (made.count, made.documents, made.path) == (7, 10, str(plan))
+    assert sources(server, index) == before
+    lines = lines_of(plan)
+    assert {id_: each.canonical.id for id_, each in lines.items()} == {
+        **{f"b{n:04d}": "a" for n in range(3)},
+        **{f"s{n:04d}": "c" for n in range(3)},
+        "r": "c",
+    }
+    similarities = [each.similarity for each in lines.values()]
+    assert similarities == sorted(similarities)
+    assert 0.8 <= similarities[0] < similarities[-1] == 1.0
+    assert lines["b0000"].document.fields == {"body": TEXT.upper()}
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert [each.id for each in records] == list(lines)
+    assert {each.action for each in records} == {"deleted"}
+    assert sources(server, index) == {id_: before[id_] for id_ in ("a", "c", "z")}
+    assert archived(archive) == {id_: before[id_] for id_ in lines}
+    again = list(simhash.apply_removal(plan, archive=archive))
+    assert {each.action for each in again} == {"deleted"}
+    assert len(archived(archive)) == 7
+
+
+def test_the_source_is_archived_as_it_is(server, index, simhash, plan, archive):
+    """Numbers keep their text, and so do keys; routing too."""
+    numbers = '"n": 1.10, "big": 123456789012345678901234567890, "x": {"e": 1E5, "s": "\\u00e9 ü \\ud83d\\ude00"}'
+    source = f'{{"body": %s, {numbers}}}'
+    mappings = {"properties": {"x": {"type": "object", "enabled": False}, "big": {"type": "object", "enabled": False}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    body = ""
+    for id_, text in (("a", TEXT), ("b", TEXT.upper())):
+        fields = json.dumps(fingerprint_fields(0x1234_5678_9ABC_DEF0))
+        whole = source % json.dumps(text)
+        body += json.dumps({"index": {"_index": index, "_id": id_, "routing": "r/1"}}) + "\n"
+        body += whole[:-1] + ", " + fields[1:] + "\n"
+    assert not server.request("POST", "/_bulk?refresh=true", body.encode())["errors"]
+    simhash.plan_removal(index, plan, **ALL)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
+    [line] = gzip.decompress(archive.read_bytes()).decode().splitlines()
+    assert '"n": 1.10, "big": 123456789012345678901234567890, "x": {"e": 1E5, "s": "\\u00e9 ü \\ud83d\\ude00"}' in line
+    plain = json.loads(line)
+    assert (plain["_routing"], plain["_index"], plain["canonical"]) == (
+        "r/1",
+        index,
+        {"index": index, "id": "a", "routing": "r/1"},
+    )
+    assert plain["plan"] == read_plan(plan).sha256
+
+
+def test_texts_decide_not_bits(server, index, simhash, plan, archive):
+    """A fingerprint that is no longer the text's, and texts that share bits alone, remove nothing."""
+    fill(server, index, simhash, {"a": TEXT, "b": TEXT.upper(), "c": TEXT + "!"})
+    send_lines(server, [{"update": {"_index": index, "_id": "b"}}, {"doc": {"body": OTHER}}])
+    put(
+        server,
+        index,
+        [{"_id": "d", "body": OTHER, **sources(server, index)["a"]} | {"body": "something else entirely"}],
+    )
+    put(server, index, [{"_id": "e", **sources(server, index)["a"], "body": None}])
+    made = simhash.plan_removal(index, plan, max_distance=3, **ALL)
+    assert (made.count, made.duplicates, made.left_out) == (1, 1, {})
+    made = simhash.plan_removal(index, plan, verify=False, **ALL)
+    assert (made.count, made.left_out) == (1, {"stale": 2, "unreadable": 1})
+    [line] = lines_of(plan).values()
+    assert (line.document.id, line.similarity, line.reason) == ("c", None, "distance")
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"c": ("deleted", None)}
+
+
+def test_without_text_fields_only_an_explicit_plan(server, index, simhash, plan):
+    """Nothing says which texts to compare."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    put(server, index, [{"_id": id_, **fingerprint_fields(7)} for id_ in "ab"])
+    with pytest.raises(InvalidInputError, match="put_mapping"):
+        simhash.plan_removal(index, plan, **ALL)
+    assert not plan.exists()
+    assert simhash.plan_removal(index, plan, verify=False, **ALL).count == 1
+
+
+def test_options_of_a_plan(server, index, simhash, plan):
+    """Filter, limit and smallest similarity leave lines out, and the plan shows what is asked for."""
+    documents = {
+        "a": {"body": TEXT, "lang": "en"},
+        "b": {"body": TEXT.upper(), "lang": "en", "n": [1, 2], "by": {"name": "x" * 50}},
+        "c": {"body": TEXT + " indeed", "lang": "en"},
+        "d": {"body": TEXT + ".", "lang": "de"},
+    }
+    fill(server, index, simhash, documents, mappings={"properties": {"lang": {"type": "keyword"}}})
+    options = {"max_distance": 12, **ALL}
+    made = simhash.plan_removal(index, plan, filter={"term": {"lang": "en"}}, show=["by.name", "n"], **options)
+    assert (made.count, made.left_out) == (2, {"filtered": 1})
+    line = lines_of(plan)["b"]
+    assert line.document.fields == {"body": TEXT.upper(), "by.name": "x" * 50, "n": [1, 2]}
+    made = simhash.plan_removal(index, plan, min_similarity=0.99, max_field_chars=20, show=["by.name"], **options)
+    assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"not_similar": 1})
+    line = lines_of(plan)["b"]
+    assert (line.document.fields, set(line.document.cut)) == (
+        {"body": TEXT.upper()[:20], "by.name": "x" * 20},
+        {"body", "by.name"},
+    )
+    made = simhash.plan_removal(index, plan, limit=2, **options)
+    assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"limit": 1})
+    made = simhash.plan_removal(index, plan, preset="identical", **ALL)
+    assert set(lines_of(plan)) == {"b", "d"}
+    assert read_plan(plan).header.grouping["similarity"] == 1.0
+
+
+def test_a_plan_at_any_distance_leaves_the_grouping_alone(server, index, simhash, plan):
+    """Whatever is recorded, and nothing is recorded by it."""
+    fill(server, index, simhash, {"a": TEXT, "b": TEXT.upper()})
+    simhash.plan_removal(index, plan, max_distance=12, **ALL)
+    mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
+    assert "grouping" not in json.dumps(mapping["_meta"])
+    simhash.reconcile(index, max_distance=2)
+    assert simhash.plan_removal(index, plan, max_distance=10, **ALL).count == 1
+    assert read_plan(plan).header.grouping["max_distance"] == 10
+
+
+def test_guard_rails(server, index, simhash, plan, archive):
+    """By the whole index, and by each value of a field: when planning, and again when applying."""
+    documents = {id_: {"body": text, "source": "x" if id_[0] < "r" else "y"} for id_, text in copies(4).items()}
+    documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "Z"} for n in range(40)}
+    mappings = {"properties": {"source": {"type": "keyword"}, "n": {"type": "long"}}}
+    fill(server, index, simhash, documents, mappings=mappings)
+    made = simhash.plan_removal(index, plan)
+    assert (made.count, made.documents) == (8, 50)
+    with pytest.raises(GuardRailError) as caught:
+        simhash.plan_removal(index, plan, max_share=0.1)
+    [excess] = caught.value.excess
+    assert (excess.share.removals, excess.share.documents, excess.value) == (8, 50, None)
+    assert len(read_plan(plan)) == 8  # the plan before it
+    with pytest.raises(GuardRailError) as caught:
+        simhash.plan_removal(index, plan, protect="source")
+    assert {(each.value, each.share.removals, each.share.documents) for each in caught.value.excess} == {
+        ("x", 4, 5),
+        ("y", 4, 5),
+    }
+    with pytest.raises(MappingError, match="keyword"):
+        simhash.plan_removal(index, plan, protect="n")
+    simhash.plan_removal(index, plan, protect="source", max_share=0.8)
+    header = read_plan(plan).header
+    assert header.guards.to_dict()["values"] == {value: {"removals": 4, "documents": 5} for value in "xy"}
+    assert header.index_uuids.keys() == {index}
+    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    with pytest.raises(GuardRailError) as caught:
+        list(simhash.apply_removal(plan, archive=archive))
+    assert [(each.value, each.share.documents) for each in caught.value.excess] == [("x", 4)]
+    assert archived(archive) == {}
+
+
+def _killed():
+    raise RuntimeError("killed")
+
+
+@pytest.mark.parametrize("field", ["source", "title.raw"])
+def test_an_interrupted_removal_goes_on_with_a_protected_field(
+    server, index, sync_simhash, plan, archive, monkeypatch, field
+):
+    """Values are counted in one way, also where a normalizer or a multi-field gives others than the document has."""
+    lower = {"type": "custom", "filter": ["lowercase"]}
+    normalized = {"type": "keyword", "normalizer": "lower"}
+    mappings = {"properties": {"source": normalized, "title": {"type": "text", "fields": {"raw": {"type": "keyword"}}}}}
+    documents = {
+        id_: {"body": text, "source": ["Reuters", "REUTERS"], "title": "Agency"} for id_, text in copies(4).items()
+    }
+    settings = {**ONE_SHARD, "analysis": {"normalizer": {"lower": lower}}}
+    fill(server, index, sync_simhash, documents, settings=settings, mappings=mappings)
+    sync_simhash.plan_removal(index, plan, protect=field, max_share=0.8)
+    take = apply_module._take
+    turns = iter([True, True, False])
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_module, "_take", lambda *given: take(*given) if next(turns) else _killed())
+        with pytest.raises(RuntimeError, match="killed"):
+            list(apply_in_batches(sync_simhash, plan, archive, 3))
+    assert len(archived(archive)) == 6
+    assert outcomes(sync_simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
+    assert set(sources(server, index)) == {"a", "r"}
+
+
+@pytest.mark.parametrize("protect", [None, "source"])
+def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
+    server, index, simhash, plan, archive, monkeypatch, protect
+):
+    """Neither what was only archived, nor what others deleted and a search still shows."""
+    documents = {id_: {"body": text, "source": "x"} for id_, text in copies(2).items()}
+    documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "x"} for n in range(6)}
+    fill(server, index, simhash, documents, mappings={"properties": {"source": {"type": "keyword"}}})
+    assert simhash.plan_removal(index, plan, protect=protect, max_share=0.35).count == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
+        with pytest.raises(RuntimeError, match="killed"):
+            list(simhash.apply_removal(plan, archive=archive))
+    assert len(archived(archive)) == 4
+    server.request("DELETE", f"/{index}/_doc/z0")
+    with pytest.raises(GuardRailError) as caught:
+        list(simhash.apply_removal(plan, archive=archive))
+    shares = {(each.share.removals, each.share.documents) for each in caught.value.excess}
+    assert (shares, len(caught.value.excess)) == ({(4, 11)}, 1 if protect is None else 2)
+
+
+def change_text(server, index, id_):
+    send_lines(server, [{"update": {"_index": index, "_id": id_}}, {"doc": {"body": OTHER}}])
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        (lambda server, index: change_text(server, index, "b0000"), {"b0000": "changed"}),
+        (lambda server, index: change_text(server, index, "a"), dict.fromkeys(("b0000", "b0001"), "canonical_changed")),
+        (lambda server, index: server.request("DELETE", f"/{index}/_doc/b0001"), {"b0001": "missing"}),
+        (
+            lambda server, index: server.request("DELETE", f"/{index}/_doc/a"),
+            dict.fromkeys(("b0000", "b0001"), "canonical_missing"),
+        ),
+    ],
+)
+def test_what_others_changed_since_the_plan_stays(server, index, simhash, plan, archive, change, kinds):
+    """Line by line; the rest is done, and only that is archived."""
+    fill(server, index, simhash, copies(2))
+    simhash.plan_removal(index, plan, **ALL)
+    change(server, index)
+    before = sources(server, index)
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert {each.id: each.kind for each in records if each.kind} == kinds
+    assert all(each.action == "kept" and each.reason for each in records if each.kind)
+    done = {each.id for each in records if each.action == "deleted"}
+    assert done == {"b0000", "b0001", "s0000", "s0001"} - kinds.keys()
+    assert sources(server, index) == {id_: source for id_, source in before.items() if id_ not in done}
+    assert archived(archive) == {id_: before[id_] for id_ in done}
+
+
+def test_an_index_that_was_replaced(server, index, simhash, plan, archive):
+    """Another index of that name is not the one that was planned for, whatever its documents say; nor is none."""
+    documents = copies(1)
+    fill(server, index, simhash, documents)
+    simhash.plan_removal(index, plan, **ALL)
+    server.request("DELETE", f"/{index}")
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert {each.kind for each in records} == {"index_replaced"}
+    fill(server, index, simhash, documents)
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert {each.kind for each in records} == {"index_replaced"}
+    assert sources(server, index).keys() == documents.keys()
+
+
+def test_several_indices_behind_an_alias(server, index, simhash, plan, archive):
+    """The lines name concrete indices, and duplicates of another index are removed as well."""
+    for number in (1, 2):
+        fill(server, f"{index}-{number}", simhash, {"a": TEXT, f"b{number}": TEXT.upper()})
+        server.request(
+            "POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-{number}", "alias": f"{index}-x"}}]}
+        )
+    made = simhash.plan_removal(f"{index}-x", plan, **ALL)
+    assert made.count == 3
+    assert {(each.document.index, each.document.id) for each in read_plan(plan).removals()} == {
+        (f"{index}-2", "a"),
+        (f"{index}-1", "b1"),
+        (f"{index}-2", "b2"),
+    }
+    assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+    assert set(sources(server, f"{index}-x")) == {"a"}
+
+
+def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash, plan):
+    """What is deleted there could not be written again."""
+    mappings = {"_source": {"excludes": ["secret"]}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    put(server, index, [{"_id": id_, "body": TEXT, "secret": 1, **fingerprint_fields(7)} for id_ in "ab"])
+    with pytest.raises(MappingError):
+        simhash.plan_removal(index, plan, **ALL)
+
+
+def test_a_plan_and_an_archive_that_do_not_fit(server, index, simhash, plan, archive):
+    """Nothing is done with a plan that was changed, or with the archive of another plan."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    whole = plan.read_bytes()
+    for data in (b"", whole[:-20], whole.replace(b'"b0000"', b'"b0001"'), whole[:-1]):
+        plan.write_bytes(data)
+        with pytest.raises(InvalidInputError, match=str(plan)):
+            list(simhash.apply_removal(plan, archive=archive))
+        assert not archive.exists()
+    plan.write_bytes(whole)
+    assert len(list(simhash.apply_removal(plan, archive=archive))) == 2
+    size = archive.stat().st_size
+    put(server, index, [{"_id": "t", **sources(server, index)["r"]}])
+    simhash.plan_removal(index, plan, **ALL)
+    with pytest.raises(InvalidInputError, match="another plan"):
+        list(simhash.apply_removal(plan, archive=archive))
+    assert archive.stat().st_size == size
+    assert set(sources(server, index)) == {"a", "r", "t"}
+
+
+def test_a_full_disk_deletes_nothing(server, index, simhash, plan, monkeypatch):
+    """The error names the file."""
+    monkeypatch.setattr(apply_module, "refuse_archive_name", lambda *_: None)  # a device is refused for itself
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    with pytest.raises(InvalidInputError, match="/dev/full"):
+        list(simhash.apply_removal(plan, archive="/dev/full"))
+    assert len(sources(server, index)) == 4
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "plan"])
+def test_what_cannot_be_an_archive(server, index, simhash, plan, name):
+    """Nothing is deleted, and the plan stays."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    with pytest.raises(InvalidInputError):
+        list(simhash.apply_removal(plan, archive=plan if name == "plan" else name))
+    assert len(sources(server, index)) == 4
+    assert len(lines_of(plan)) == 2
+
+
+def test_what_a_server_refused_is_done_by_the_same_call(server, index, simhash, archive):
+    """The plan is kept beside the archive until nothing is left that it could do."""
+    fill(server, index, simhash, copies(2))
+    arguments = {"action": "delete", "dry_run": False, "archive": archive, **ALL}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    records = outcomes(simhash.dedupe(index, **arguments))
+    assert set(records.values()) == {("kept", "refused")}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    assert outcomes(simhash.dedupe(index, **arguments)) == dict.fromkeys(records, ("deleted", None))
+    assert set(sources(server, index)) == {"a", "r"}
+    assert archive.parent.joinpath(f"{archive.name}.plan").exists() is False
+
+
+def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, plan, archive, monkeypatch):
+    """Nothing is removed that was not in the plan that was checked."""
+    fill(server, index, simhash, copies(2))
+    ids = ["b0000", "b0001", "s0000", "s0001"]
+    other = plan.with_name("other")
+    for path, names in ((plan, ids[:2]), (other, ids[2:])):
+        simhash.plan_removal(index, path, filter={"ids": {"values": names}}, **ALL)
+    read = apply_module.read_plan
+
+    def read_and_replace(path):
+        found = read(path)
+        other.replace(plan)
+        return found
+
+    monkeypatch.setattr(apply_module, "read_plan", read_and_replace)
+    with pytest.raises(InvalidInputError, match=str(plan)):
+        list(simhash.apply_removal(plan, archive=archive))
+    assert len(sources(server, index)) == 6

@@ -1,0 +1,240 @@
+"""What a removal took comes back: each document as it was, only where it is missing, and in its group."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from es_simhash.client.dialects import ELASTICSEARCH
+from es_simhash.removal.archive import read_archive
+from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.restore_flow import restore
+from es_simhash.transport.protocol import Call
+from tests.servers.archives import delete, map_index, put_raw, raw_source, source_of, write_archive
+from tests.servers.support import expected_groups, put, read_all, send_lines, stored_groups, texts
+
+
+@pytest.fixture
+def made(server, index):
+    """An index with our mapping."""
+    return map_index(server, index)
+
+
+ODD = [
+    '{"body": "one two three four", "odd": {"a": 1.10, "b": 1E400, "c": 12345678901234567890123, "d": -0.0}}',
+    '{ "body":"caf\\u00e9 \\ud83d\\ude00 \\/ tab\\t" ,"odd":{"z":1,"a":[1.0,1,1e0]},\t"b" : null}',
+    '{"body": "北京 ニュース", "odd": {"k": true, "": {"": []}}}',
+]
+
+
+def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path):
+    """Id, routing and every byte of ``_source``: numbers, escapes, order and white space."""
+    rows = [(made, f"id/{n} ü\u202e", "r ö" if n == 1 else None, source, "c") for n, source in enumerate(ODD)]
+    for index, id_, routing, source, _ in rows:
+        put_raw(server, index, id_, source, routing)
+    before = [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows]
+    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    for index, id_, routing, *_ in rows:
+        more = {} if routing is None else {"routing": routing}
+        send_lines(server, [{"delete": {"_index": index, "_id": id_, **more}}])
+    assert [each.action for each in simhash.restore(path, dry_run=True)] == ["would restore"] * 3
+    assert read_all(server, made) == {}
+    records = list(simhash.restore(path))
+    assert [(each.action, each.id, each.index, each.routing) for each in records] == [
+        ("restored", id_, made, routing) for _, id_, routing, *_ in rows
+    ]
+    assert [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows] == before
+    assert [each.action for each in simhash.restore([path])] == ["exists"] * 3
+
+
+def test_what_is_there_is_not_changed(server, made, simhash, tmp_path):
+    """A document with the same fields exists, whatever our own fields say; another one differs."""
+    path = write_archive(
+        tmp_path / "removed.jsonl.gz",
+        [
+            (made, "same", None, source_of("one two three", n=1), "c"),
+            (made, "other", None, source_of("one two three", n=1), "c"),
+            (made, "gone", None, source_of("one two three", n=1), "c"),
+        ],
+    )
+    put_raw(server, made, "same", '{"n": 1, "body": "one two three"}')
+    put_raw(server, made, "other", '{"n": 2, "body": "one two three"}')
+    wanted = {"same": "exists", "other": "differs", "gone": "would restore"}
+    assert {each.id: each.action for each in simhash.restore(path, dry_run=True)} == wanted
+    records = {each.id: each for each in simhash.restore(path)}
+    assert {id_: each.action for id_, each in records.items()} == wanted | {"gone": "restored"}
+    assert [each.is_done for each in records.values()] == [True, False, True]
+    assert raw_source(server, made, "other") == b'{"n": 2, "body": "one two three"}'
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_groups_are_right_afterwards(server, index, simhash, tmp_path, rule):
+    """Whichever documents were removed, canonicals too, the groups are what they were before."""
+    simhash.create_index(index, text_field="body")
+    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(60, edits=2))]
+    for _ in simhash.ingest(index, documents, verify=False, rule=rule):
+        pass
+    simhash.reconcile(index)
+    first = read_all(server, index)
+    removed = [id_ for n, id_ in enumerate(sorted(first)) if n % 3 != 1]
+    rows = [(index, id_, None, json.dumps(first[id_]), first[id_]["simhash"]["group"]) for id_ in removed]
+    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    delete(server, index, removed)
+    simhash.reconcile(index)
+    reports = []
+    records = list(simhash.restore(path, on_regrouped=lambda names, done: reports.append((names, done))))
+    assert {each.action for each in records} == {"restored"}
+    now = read_all(server, index)
+    assert stored_groups(now) == stored_groups(first)
+    [(names, done)] = reports
+    assert names == (index,)
+    assert done.is_settled
+    assert simhash.reconcile(index).changed == 0
+    bare = lambda source: {name: value for name, value in source.items() if name != "simhash"}  # noqa: E731
+    assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
+
+
+def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path):
+    """A document may belong to a canonical that came meanwhile, into an index that was planned with its own."""
+    names = [f"{index}-{n}" for n in range(3)]
+    for name in names:
+        simhash.create_index(name, text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})
+    text = " ".join(f"word{n}" for n in range(40))
+    for name, id_ in zip(names, "cba"):
+        put(server, name, [{"_id": id_, "body": text if id_ != "a" else "something else of other words", "n": 1}])
+    for name in names:
+        list(simhash.backfill(name))
+    simhash.reconcile(names)
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    assert simhash.plan_removal(names, plan, max_share=1.0).count == 1
+    assert [each.id for each in simhash.apply_removal(plan, archive=archive)] == ["c"]
+    assert [each.together for each in read_archive(archive)] == [tuple(names)]
+    # The canonical of all is now in the index that has neither the document nor the canonical it was removed for.
+    put(server, names[2], [{"_id": "a", "body": text}])
+    list(simhash.backfill(names[2]))
+    simhash.reconcile(names)
+    reports = []
+    assert [each.action for each in simhash.restore(archive, on_regrouped=lambda *each: reports.append(each))] == [
+        "restored"
+    ]
+    assert [each[0] for each in reports] == [tuple(names)]
+    assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
+
+
+def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_path):
+    """What was there already is regrouped as well; here all groups are judged, as after a large restore."""
+    sync_simhash.create_index(index, text_field="body")
+    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(20, edits=1))]
+    for _ in sync_simhash.ingest(index, documents, verify=False):
+        pass
+    first = read_all(server, index)
+    rows = [(index, id_, None, json.dumps(source), "c") for id_, source in first.items()]
+    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    delete(server, index, list(first))
+    # Half of it came back, and the process was killed before any group was written.
+    for index_, id_, _, source, _ in rows[::2]:
+        own = json.loads(source)
+        for name in ("group", "duplicate_of", "distance"):
+            own["simhash"].pop(name, None)
+        put_raw(server, index_, id_, json.dumps(own))
+    flow = restore(sync_simhash._context, [path], sizes=RemovalSizes(few=0))
+    assert {each.action for each in sync_simhash._stream(flow)} == {"restored", "exists"}
+    now = read_all(server, index)
+    assert stored_groups(now) == expected_groups(now, 3)
+
+
+def test_vectors_come_back(server, index, simhash, tmp_path):
+    """Elasticsearch leaves them out of what it answers, and rounds them when it is asked for them."""
+    simhash.create_index(index, text_field="body")
+    is_elasticsearch = server.product == "elasticsearch"  # in OpenSearch the fields are plain numbers here
+    if is_elasticsearch:
+        properties = {"v": {"type": "dense_vector", "dims": 3}, "o": {"properties": {"s": {"type": "sparse_vector"}}}}
+        server.request("PUT", f"/{index}/_mapping", {"properties": properties})
+    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+    documents = [
+        {"_id": id_, "body": text, "v": [1.5, n + 0.5, 7.5], "o": {"s": {"x": 0.3, "y": n + 0.5}}}
+        for n, id_ in enumerate("ab", 2)
+    ]
+    written = list(simhash.ingest(index, documents))
+    assert [(each.kind, each.reason) for each in written] == [(None, None)] * 2
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    made = simhash.plan_removal(index, plan, max_share=1.0)
+    assert made.count == 1, made
+    [record] = simhash.apply_removal(plan, archive=archive)
+    assert (record.action, record.id) == ("deleted", "b")
+    [line] = read_archive(archive)
+    held = json.loads(line.source)
+    assert held["v"] == pytest.approx([1.5, 3.5, 7.5])
+    assert held["o"]["s"] == pytest.approx({"x": 0.3, "y": 3.5}, rel=0.01)
+    assert [each.action for each in simhash.restore(archive)] == ["restored"]
+    assert [each.action for each in simhash.restore(archive)] == ["exists"]
+    if is_elasticsearch:
+        for field in ("v", "o.s"):
+            query = {"query": {"exists": {"field": field}}}
+            server.request("POST", f"/{index}/_refresh")
+            assert server.request("POST", f"/{index}/_search", query)["hits"]["total"]["value"] == 2
+
+
+def test_a_server_that_does_not_know_an_option_is_asked_without_it(elasticsearch):
+    """Elasticsearch before 9.2 refuses the option for vectors; so does any version an option that does not exist."""
+    from tests.servers.fixtures import make_client
+
+    dialect = replace(ELASTICSEARCH, source_options={"_source_exclude_nonsense": "false"})
+    client = make_client(elasticsearch)
+    try:
+        client.cluster.health()
+        body = {"docs": [{"_index": "no-such-index", "_id": "a"}]}
+        [item] = dialect.call(client, Call("mget", {"body": body}, raw_source=True))["docs"]
+        assert item["_id"] == "a"
+    finally:
+        client.close()
+
+
+def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
+    """Plan, apply, restore: every document is as it was, and the index has the groups it had."""
+    simhash.create_index(index, text_field="body")
+    documents = [{"_id": f"d{n:03d}", "body": text, "n": n} for n, text in enumerate(texts(80, edits=1))]
+    for _ in simhash.ingest(index, documents):
+        pass
+    simhash.reconcile(index)
+    first = read_all(server, index)
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    made = simhash.plan_removal(index, plan, max_share=1.0)
+    records = list(simhash.apply_removal(plan, archive=archive))
+    assert made.count == len(records) > 10
+    assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}
+    assert [each.action for each in simhash.restore(archive)] == ["restored"] * made.count
+    assert read_all(server, index) == first
+    assert [each.action for each in simhash.restore(archive)] == ["exists"] * made.count
+    assert run("review", plan).exit_code == 0
+    asked = records[0]
+    [[step]] = json.loads(run("history", asked.id, "--archive", archive, "--json").stdout)["removals"]
+    assert (step["canonical"], step["distance"]) == (asked.canonical, asked.distance)
+
+
+def test_tags_are_undone(server, index, simhash):
+    """The group fields and the recorded grouping go; fingerprints, texts and _meta stay, and another rule may come."""
+    simhash.create_index(index, text_field="body")
+    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(12, edits=1))]
+    for _ in simhash.ingest(index, documents, on_duplicate=None):
+        pass
+    before = read_all(server, index)
+    meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
+    assert {each.action for each in simhash.dedupe(index, action="tag", dry_run=False, max_distance=2)} == {"tagged"}
+    assert read_all(server, index) != before
+    # One that another program wrote with dotted keys.
+    dotted = {"body": "x y z", "simhash.group": "q", "simhash.duplicate_of": "q", "n": 1}
+    put(server, index, [{"_id": "dotted", **dotted}])
+    removed = simhash.remove(index, groups_only=True)
+    assert (removed.documents, removed.failures, removed.indices) == (13, (), (index,))
+    now = read_all(server, index)
+    rest = now.pop("dotted")
+    assert {name: value for name, value in rest.items() if value is not None} == {"body": "x y z", "n": 1}
+    for source in now.values():
+        source["simhash"] = {name: value for name, value in source["simhash"].items() if value is not None}
+    assert now == before
+    assert server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"] == meta
+    assert simhash.remove(index, groups_only=True).documents == 0
+    assert simhash.reconcile(index, max_distance=5, rule="connected").is_settled

@@ -1,0 +1,181 @@
+"""Where a restored document goes: an index that is gone, an alias, another scheme, a stream, through pipelines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from es_simhash import InvalidInputError, NoIndexError
+from es_simhash.mapping.mapping import build_mapping
+from tests.servers.archives import delete, map_index, raw_source, source_of, write_archive
+from tests.servers.support import read_all, send_lines, texts
+
+on_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+
+
+@pytest.fixture
+def made(server, index):
+    """An index with our mapping."""
+    return map_index(server, index)
+
+
+def test_an_index_that_is_gone_is_not_made_again(server, made, index, simhash, tmp_path):
+    """Its documents are refused by name, and go elsewhere if that is asked for."""
+    lost = f"{index}-lost"
+    rows = [(lost, "a", None, source_of("one two three"), "c"), (made, "b", None, source_of("four five six"), "c")]
+    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    records = list(simhash.restore(path))
+    assert [(each.id, each.action, each.kind) for each in records] == [
+        ("a", "refused", "index_missing"),
+        ("b", "restored", None),
+    ]
+    assert server.request("GET", f"/{lost}", missing_ok=True) is None
+    records = list(simhash.restore(path, index=made))
+    assert [(each.id, each.action, each.index) for each in records] == [("a", "restored", made), ("b", "exists", made)]
+
+
+def test_a_pattern_without_an_index_is_refused(server, made, index, simhash, tmp_path):
+    """Also one that matches only a closed index; of several indices none is chosen."""
+    path = write_archive(tmp_path / "removed.jsonl.gz", [(made, "a", None, source_of("one two three"), "c")])
+    shut = f"{index}-shut"
+    for name in (shut, f"{index}-two"):
+        server.request("PUT", f"/{name}", {"mappings": build_mapping(text_field="body")})
+    server.request("POST", f"/{shut}/_close", None)
+    for pattern in (f"{index}-none*", f"{shut}*"):
+        for dry_run in (True, False):
+            with pytest.raises(NoIndexError, match="no index matches .*, or only closed ones: check the name"):
+                list(simhash.restore(path, index=pattern, dry_run=dry_run))
+    with pytest.raises(InvalidInputError, match="name one of"):
+        list(simhash.restore(path, index=f"{index}*"))
+
+
+def test_an_alias_of_that_name_is_not_written_through(server, made, index, simhash, tmp_path):
+    """Only the caller may name an alias; then its write index gets the documents."""
+    alias, other = f"{index}-alias", f"{index}-2"
+    server.request("PUT", f"/{other}", {"mappings": build_mapping(text_field="body")})
+    actions = [
+        {"add": {"index": made, "alias": alias}},
+        {"add": {"index": other, "alias": alias, "is_write_index": True}},
+    ]
+    server.request("POST", "/_aliases", {"actions": actions})
+    path = write_archive(tmp_path / "removed.jsonl.gz", [(alias, "a", None, source_of("one two three"), "c")])
+    [record] = simhash.restore(path)
+    assert (record.action, record.kind) == ("refused", "index_missing")
+    [record] = simhash.restore(path, index=alias)
+    assert (record.action, record.index) == ("restored", other)
+
+
+def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, tmp_path):
+    """In an index that was made again, or that the caller names, a fingerprint must be the scheme's own."""
+    other = f"{index}-other"
+    server.request("PUT", f"/{other}", {"mappings": build_mapping(text_field="body", scheme="words")})
+    plain = f"{index}-plain"
+    server.request("PUT", f"/{plain}", {})
+    path = write_archive(
+        tmp_path / "removed.jsonl.gz",
+        [
+            (made, "a", None, source_of("one two three four five"), "c"),
+            (other, "b", None, source_of("one two three four five"), "c"),
+            (plain, "c", None, source_of("one two three four five"), "c"),
+        ],
+        at="2020-01-01T00:00:00.000Z",
+    )
+    records = list(simhash.restore(path))
+    assert [(each.action, each.kind) for each in records] == [
+        ("restored", None),
+        ("refused", "other_scheme"),
+        ("refused", "unmapped"),
+    ]
+    assert read_all(server, other) == {} == read_all(server, plain)
+    assert {each.kind for each in simhash.restore(path, index=other)} == {"other_scheme"}
+    # The age of the index says nothing: it may be older than the archive, or come from a snapshot.
+    path = write_archive(
+        tmp_path / "later.jsonl.gz",
+        [
+            (made, "d", None, source_of("six seven eight nine ten"), "c"),
+            (other, "e", None, source_of("six seven eight nine ten"), "c"),
+            (other, "stale", None, source_of("six seven").replace("six", "another"), "c"),
+        ],
+        at="2999-01-01T00:00:00.000Z",
+    )
+    kinds = [each.kind for each in simhash.restore(path, index=other, dry_run=True)]
+    assert kinds == ["other_scheme", "other_scheme", None]
+    assert [each.kind for each in simhash.restore(path)] == [None, "other_scheme", None]
+    assert set(read_all(server, other)) == {"stale"}
+
+
+@on_opensearch
+def test_a_data_stream(server, index, tmp_path, simhash):
+    """A document of a backing index goes to the stream, once, also after a rollover."""
+    stream = f"{index}-stream"
+    template = {
+        "index_patterns": [f"{stream}*"],
+        "priority": 300,
+        "data_stream": {},
+        "template": {"mappings": build_mapping(text_field="body")},
+    }
+    server.request("PUT", f"/_index_template/{index}", template)
+    try:
+        server.request("PUT", f"/_data_stream/{stream}")
+        documents = []
+        for n, text in enumerate(texts(9, edits=1)):
+            documents += [{"create": {"_index": stream, "_id": f"d{n}"}}]
+            documents += [json.loads(source_of(text, **{"@timestamp": "2026-01-01T00:00:00Z"}))]
+        send_lines(server, documents)
+        first = read_all(server, stream)
+        [backing] = server.request("GET", f"/{stream}/_mapping")
+        rows = [(backing, id_, None, json.dumps(source), "d0") for id_, source in first.items()]
+        path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+        delete(server, backing, ["d1", "d2", "d3"])
+        assert (
+            sorted(each.action for each in simhash.restore(path, dry_run=True))
+            == ["exists"] * 6 + ["would restore"] * 3
+        )
+        assert [each.action for each in simhash.restore(path)].count("restored") == 3
+        assert read_all(server, stream) == first
+        delete(server, backing, ["d4"])
+        server.request("POST", f"/{stream}/_rollover")
+        assert [(each.id, each.index == backing) for each in simhash.restore(path) if each.action == "restored"] == [
+            ("d4", False)
+        ]
+        assert {each.action for each in simhash.restore(path)} == {"exists"}
+        assert read_all(server, stream) == first
+    finally:
+        server.request("DELETE", f"/_data_stream/{stream}")
+        server.request("DELETE", f"/_index_template/{index}")
+
+
+@on_opensearch
+def test_pipelines_are_left_out(server, index, tmp_path, simhash):
+    """The default pipeline of an index changed the document when it was written first."""
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [{"set": {"field": "seen", "value": 2}}]})
+    try:
+        body = {"settings": {"default_pipeline": index}, "mappings": build_mapping(text_field="body")}
+        server.request("PUT", f"/{index}", body)
+        source = source_of("one two three", seen=1)
+        path = write_archive(tmp_path / "removed.jsonl.gz", [(index, "a", None, source, "c")])
+        assert [each.action for each in simhash.restore(path)] == ["restored"]
+        assert raw_source(server, index, "a") == source.encode()
+    finally:
+        server.request("DELETE", f"/{index}")
+        server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+@on_opensearch
+def test_a_final_pipeline_is_noticed(server, made, index, tmp_path, simhash):
+    """It cannot be left out, so what it changed is not said to be restored."""
+    steps = [{"set": {"field": "seen", "value": 2, "if": "ctx.n != 1"}}]
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": steps})
+    server.request("PUT", f"/{made}/_settings", {"index.final_pipeline": index})
+    simhash.reconcile(made)
+    try:
+        rows = [(made, f"d{n}", None, source_of(f"one two three {n}", n=n), "c") for n in range(2)]
+        path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+        records = list(simhash.restore(path))
+        assert [(each.action, each.kind) for each in records] == [("differs", "pipeline"), ("restored", None)]
+        assert [each.is_done for each in records] == [False, True]
+        assert all("group" in source["simhash"] for source in read_all(server, made).values())
+    finally:
+        server.request("DELETE", f"/{index}")
+        server.request("DELETE", f"/_ingest/pipeline/{index}")

@@ -1,0 +1,341 @@
+"""
+The review of a plan of removal: every removal is in the page, the page is well formed and loads nothing, and no text of
+a document is anything but text in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
+
+from es_simhash.cli import app
+from es_simhash.errors import InvalidInputError
+from es_simhash.removal import review_page as page_module
+from es_simhash.removal.guards import Guards, Share
+from es_simhash.removal.plan_file import PlanWriter
+from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.removal.review import Review, review_html
+from es_simhash.removal.review_page import Page, write_page
+from es_simhash.removal.review_summary import compare_fields, summarize
+from es_simhash.tables.markup import Html, element, join, shown, user_text
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!-- <script> -->",
+    "</template></details><img src=x onerror=alert(1)>",
+    "\u202eevil\u202c \u2066x",
+    "\x1b[31mred\x1b[0m \x00 \x9b",
+    "half \ud800 and \udfff",
+    "w" * 5_000,
+    "שלום עולם",
+    "北京 ニュース 你好，世界。",
+    "&lt;b&gt; &amp; \"quoted\" 'and'",
+    "javascript:alert(1)",
+    "]]> <![CDATA[ x ]]>",
+    "",
+    " \n\t\r ",
+]
+VOID = {"meta", "input"}
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Checked(HTMLParser):
+    """A page that is refused where it is not well formed, or could load or run anything."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.labels: list[str] = []
+        self.waiting: list[str] = []
+        self.policy = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+        assert len(set(self.ids)) == len(self.ids)
+        assert set(self.labels) <= set(self.ids)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on")
+            assert name not in {"src", "style", "action", "srcset", "formaction", "background", "poster"}
+            assert name != "href" or value.startswith("#")
+        held = dict(attrs)
+        assert len(held) == len(attrs)
+        self.ids += [held["id"]] if "id" in held else []
+        self.labels += [held[name].lstrip("#") for name in ("for", "aria-labelledby", "href") if name in held]
+        if held.get("http-equiv") == "Content-Security-Policy":
+            assert "style" not in self.tags
+            assert "script" not in self.tags
+            self.policy = held["content"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert tag == self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in {"script", "style"}:
+            self.texts.append(data)
+        elif data.startswith("<article"):
+            self.waiting.append(data)
+
+    def handle_comment(self, data):
+        raise AssertionError(data)
+
+    def unknown_decl(self, data):
+        raise AssertionError(data)
+
+    @property
+    def text(self) -> str:
+        """All texts."""
+        return "".join(self.texts)
+
+
+BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
+
+
+def document(id_, *, index="news", **fields):
+    """Return a document of a plan."""
+    return PlannedDocument(id_, index, None, 1, 1, fields)
+
+
+def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two three", stays="one two four", **fields):
+    """Return a line of a plan."""
+    return PlannedRemoval(document(id_, body=goes, **fields), document(canonical, body=stays, **fields), 2, similarity)
+
+
+def render(removals, guards=None):
+    """Return the page of *removals*."""
+    summary = summarize(removals, guards or Guards(documents=10 * len(removals)))
+    return "".join(write_page(Page("removal.jsonl", {"made": "today"}, summary, lambda: removals)))
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Return a function that writes a plan and returns its path."""
+
+    def write(removals, **guards):
+        path = tmp_path / "removal.jsonl"
+        grouping = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
+        with PlanWriter(path) as writer:
+            for each in removals:
+                writer.add(each)
+            header = PlanHeader({"news": "uuid"}, "simhash", grouping, guards=Guards(**guards), at="2026-01-01")
+            writer.finish(header, writer.order())
+        return path
+
+    return write
+
+
+LONG = "the ship left the harbour at nine and came back with nothing but salt on the deck. " * 3
+
+
+def test_every_removal_is_in_the_page_least_similar_first():
+    """Ids, what stays, and the words that differ."""
+    removals = [
+        removal(f"a{n}", f"b{n}", similarity=n / 100, goes=LONG + f"goes{n}", stays=LONG + f"stays{n}")
+        for n in range(50, 101)
+    ]
+    page = Checked(render(removals))
+    places = [page.texts.index(f"a{n}") for n in range(50, 101)]
+    assert places == sorted(places)
+    assert all(f"b{n}" in page.texts for n in range(50, 101))
+    assert all(f"goes{n}" in page.texts and f"stays{n}" in page.texts for n in range(50, 101))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_texts_are_only_text(hostile):
+    """In ids, names of indices and fields, short values and long ones."""
+    one = PlannedDocument(f"1{hostile}", f"i{hostile}", None, 1, 1, {hostile: hostile, "body": LONG + hostile})
+    other = PlannedDocument(f"2{hostile}", f"i{hostile}", None, 1, 1, {hostile: "x", "body": LONG + hostile[::-1]})
+    plain = document("1", body=LONG)
+    html = render([PlannedRemoval(one, other, 3, 0.9)])
+    html.encode()
+    assert not CONTROL.search(html)
+    usual = set(Checked(render([PlannedRemoval(plain, document("2", body=LONG + "x"), 3, 0.9)])).tags)
+    assert set(Checked(html).tags) <= usual | {
+        "td",
+        "th",
+        "thead",
+        "del",
+        "ins",
+        "div",
+        "h5",
+        "p",
+        "span",
+        "blockquote",
+    }
+    assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(html).text.split())
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.text(), st.text(max_size=400), st.text(max_size=400), st.floats(0, 1)), max_size=8))
+def test_any_texts_give_a_well_formed_page(rows):
+    """Whatever the documents hold, nothing of it opens or closes an element."""
+    removals = [
+        removal(id_, goes=goes, stays=stays, similarity=share, **{"a field": goes}) for id_, goes, stays, share in rows
+    ]
+    removals.sort(key=lambda each: each.similarity)
+    html = render(removals)
+    html.encode()
+    assert not CONTROL.search(html)
+    assert Checked(html).tags.count("article") == len(rows)
+
+
+@given(st.text())
+def test_markup_keeps_the_text(text):
+    """What a parser reads of an element is the text, with escapes for what cannot be seen."""
+    read = Checked(user_text(text)).text
+    assert read == shown(text)
+    assert not CONTROL.search(read)
+    assert element("p", text) == element("p", join(text))
+
+
+def test_attributes_are_escaped():
+    """A value cannot end its attribute."""
+    assert (
+        element("p", title='"><script>', hidden=True, class_=None) == '<p title="&quot;&gt;&lt;script&gt;" hidden></p>'
+    )
+    assert isinstance(element("br"), Html)
+
+
+def test_the_policy_allows_this_script_and_this_style_alone():
+    """The hashes are those of what is in the page, and nothing else may be loaded."""
+    html = render([removal()])
+    policy = Checked(html).policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    for name in ("review.js", "review.css"):
+        assert page_module._digest(name) in policy
+        assert page_module._asset(name) in html
+    assert "</" not in page_module._asset("review.js")
+    assert not re.search(r"https?:|url\(|@import", html)
+
+
+def test_a_long_page_keeps_its_removals_as_text(monkeypatch):
+    """Only the first ones are laid out; all are there."""
+    monkeypatch.setattr(page_module, "STATIC", 10)
+    monkeypatch.setattr(page_module, "OPEN", 5)
+    monkeypatch.setattr(page_module, "PART", 4)
+    page = Checked(render([removal(f"d{n}") for n in range(30)]))
+    assert page.tags.count("article") == 8
+    assert page.tags.count("details") == 8
+    assert "noscript" in page.tags
+    parts = [Checked(each) for each in page.waiting]
+    assert [each.tags.count("article") for each in parts] == [4, 4, 4, 4, 4, 2]
+    assert all(f"d{n}" in [*page.texts, *(text for each in parts for text in each.texts)] for n in range(30))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_nothing_ends_a_part_that_waits(hostile, monkeypatch):
+    """Its texts are escaped as all others; also where each removal takes as little as it can."""
+    for detailed in (0, 100):
+        monkeypatch.setattr(page_module, "STATIC", 0)
+        monkeypatch.setattr(page_module, "OPEN", 0)
+        monkeypatch.setattr(page_module, "DETAILED", detailed)
+        page = Checked(render([removal(f"1{hostile}", goes=LONG + hostile, stays=LONG, **{f"f{hostile}": hostile})]))
+        assert page.tags.count("script") == 2
+        [part] = page.waiting
+        assert not CONTROL.search(part)
+        assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(part).text.split())
+        assert Checked(part).tags.count("article") == 1
+
+
+def test_numbers(plan):
+    """Of how many, by index, by field, by similarity, and what stays for most."""
+    rows = [removal(f"d{n}", "c", similarity=1.0, source="a" if n % 2 else "b") for n in range(6)]
+    rows.append(removal("e", "f", similarity=None, source="b"))
+    rows.append(removal("g", "h", similarity=0.83, source=None))
+    review = Review(plan(rows, documents=40, protect="source", values={"a": Share(3, 4), "b": Share(4, 9)}))
+    found = review.to_dict()
+    assert found["total"] == {"name": None, "removals": 8, "documents": 40, "share": 0.2}
+    assert found["similarity"] == [
+        {"from": None, "removals": 1},
+        {"from": 0.8, "removals": 1},
+        {"from": 1.0, "removals": 6},
+    ]
+    assert [(each["name"], each["removals"], each["documents"]) for each in found["fields"]["source"]] == [
+        ("b", 4, 9),
+        ("a", 3, 4),
+        (None, 1, None),
+    ]
+    assert found["groups"] == [{"index": "news", "id": "c", "removals": 6}]
+    assert (found["canonicals"], found["lowest"]) == (3, 0.83)
+
+
+def test_titles_are_no_source():
+    """A field whose values do not repeat, or are long, is not counted by."""
+    rows = [removal(f"d{n}", title=f"title {n}", lang="en") for n in range(10)]
+    assert set(summarize(rows, Guards()).fields) == {"body", "lang"}
+    assert set(summarize([removal(goes=LONG), *rows], Guards()).fields) == {"lang"}
+
+
+def test_white_space_is_no_difference():
+    """Lines that were wrapped elsewhere."""
+    [pair] = compare_fields(removal(goes=LONG, stays=LONG.replace(" ", "\n")))
+    assert pair.diff.excerpts == ()
+    assert not pair.is_equal
+
+
+def test_a_page_of_nothing():
+    """A plan without removals."""
+    page = Checked(render([]))
+    assert "Nothing would be removed." in page.texts
+    assert "article" not in page.tags
+
+
+def test_the_command(plan, tmp_path):
+    """Text, page and numbers; no control character of a document reaches the terminal."""
+    path = plan([removal("1\x1b[31m", similarity=0.8, goes=LONG + "red\u202e", stays=LONG + "blue")], documents=10)
+    result = CliRunner().invoke(app, ["review", str(path)])
+    assert result.exit_code == 0
+    assert "[-red\\u202e-]{+blue+}" in result.stdout
+    assert not CONTROL.search(result.stdout.replace("\n", ""))
+    target = tmp_path / "page.html"
+    assert CliRunner().invoke(app, ["review", str(path), "--html", str(target)]).exit_code == 0
+    assert target.read_text(encoding="utf-8") == review_html(path)
+    assert Checked(target.read_text(encoding="utf-8")).tags.count("article") == 1
+    numbers = json.loads(CliRunner().invoke(app, ["review", str(path), "--json"]).stdout)
+    assert numbers["total"]["removals"] == 1
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
+
+
+def test_limit(plan):
+    """The least similar ones, and a word on the rest."""
+    path = plan([removal(f"d{n}", similarity=n / 10) for n in range(1, 10)])
+    result = CliRunner().invoke(app, ["review", str(path), "--limit", "2"])
+    assert [f"news/d{n} would go" in result.stdout for n in range(1, 10)] == [True, True] + [False] * 7
+    assert "7 more removals" in result.stderr
+
+
+def test_a_file_that_is_no_plan(tmp_path, plan):
+    """It is refused, and no page is written; the plan is never overwritten."""
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"id": 1}\n')
+    with pytest.raises(InvalidInputError):
+        review_html(other)
+    target = tmp_path / "page.html"
+    assert CliRunner().invoke(app, ["review", str(other), "--html", str(target)]).exit_code == 1
+    assert not target.exists()
+    path = plan([removal()])
+    before = path.read_bytes()
+    assert CliRunner().invoke(app, ["review", str(path), "--html", str(path)]).exit_code == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("grouping", [{}, {"similarity": "x", "within": 3, "canonical": 7, "per": [1]}])
+def test_any_grouping_can_be_described(tmp_path, grouping):
+    """A plan that another version made is still shown."""
+    path = tmp_path / "plan.jsonl"
+    with PlanWriter(path) as writer:
+        writer.finish(PlanHeader({}, "simhash", grouping), [])
+    Checked(review_html(path))

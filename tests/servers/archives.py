@@ -1,0 +1,63 @@
+"""What tests of ``restore`` share: archives, written as a removal writes them, and documents as bytes."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from urllib.parse import quote
+
+from es_simhash import fingerprint_fields
+from es_simhash.hashing import fingerprint
+from es_simhash.mapping.mapping import build_mapping
+from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.records import Archived
+from es_simhash.transport.keys import Key
+from tests.servers.support import send_lines
+
+PLAN = "0" * 64
+AT = "2026-11-22T00:00:00.000Z"
+
+
+def raw_source(server, index, id_, routing=None):
+    """Return the bytes of a document's ``_source``."""
+    more = "" if routing is None else f"?routing={quote(routing)}"
+    with urllib.request.urlopen(f"{server.url}/{index}/_source/{quote(id_, safe='')}{more}") as answer:  # noqa: S310
+        return answer.read()
+
+
+def put_raw(server, index, id_, source, routing=None):
+    """Index a document whose ``_source`` has exactly this text."""
+    header = {"index": {"_index": index, "_id": id_} | ({} if routing is None else {"routing": routing})}
+    body = f"{json.dumps(header)}\n{source}\n".encode()
+    answer = server.request("POST", "/_bulk?refresh=true", body)
+    assert not answer["errors"], answer
+
+
+def write_archive(path, lines, at=AT):
+    """Archive ``(index, id, routing, source, canonical)`` lines, three a batch."""
+    archived = [
+        Archived(index, id_, routing, source, Key(index, canonical), PLAN, at)
+        for index, id_, routing, source, canonical in lines
+    ]
+    with ArchiveWriter(path, PLAN) as writer:
+        for begin in range(0, len(archived), 3):
+            writer.append(archived[begin : begin + 3])
+    return path
+
+
+def delete(server, index, ids):
+    """Delete documents as another program would."""
+    send_lines(server, [{"delete": {"_index": index, "_id": id_}} for id_ in ids])
+
+
+def source_of(text, **more):
+    """Return a source with its fingerprint."""
+    return json.dumps({"body": text, **more, **fingerprint_fields(fingerprint(text))})
+
+
+def map_index(server, index):
+    """Make *index* with our mapping, and with a field whose values may be anything; return its name."""
+    mapping = build_mapping(text_field="body")
+    mapping["properties"] |= {"body": {"type": "text"}, "odd": {"type": "object", "enabled": False}}
+    server.request("PUT", f"/{index}", {"mappings": mapping})
+    return index

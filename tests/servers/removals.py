@@ -1,0 +1,89 @@
+"""What tests of removals share: an index with duplicates, and what must be true of it and of an archive afterwards."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash.removal.apply_flow import apply_removal
+from es_simhash.removal.indices_flow import RemovalSizes
+from tests.servers.fixtures import make_client
+from tests.servers.support import ONE_SHARD, send_lines
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost and its use."
+OTHER = "Rain is expected in the north until Friday evening, and snow above a thousand metres in the mountains."
+ALL = {"max_share": 1.0}
+
+
+def fill(server, index, simhash, documents, *, settings=ONE_SHARD, mappings=None):
+    """Make *index* with *documents* (id to text, or to a source), fingerprinted as another program leaves them."""
+    simhash.create_index(index, text_field="body", settings=settings, mappings=mappings)
+    lines = []
+    for id_, source in documents.items():
+        lines.append({"index": {"_index": index, "_id": id_}})
+        lines.append({"body": source} if isinstance(source, str) else source)
+    send_lines(server, lines)
+    list(simhash.backfill(index))
+
+
+def copies(count):
+    """Return a canonical and *count* copies of each of two texts; ids that sort first are canonical."""
+    found = {"a": TEXT, "r": OTHER}
+    for number in range(count):
+        found[f"b{number:04d}"] = TEXT.upper()
+        found[f"s{number:04d}"] = OTHER + "!"
+    return found
+
+
+def sources(server, index):
+    """Return the text of each document's ``_source``, by id, as the server has it."""
+    server.request("POST", f"/{index}/_refresh")
+    answer = server.request("POST", f"/{index}/_search", {"size": 10_000, "query": {"match_all": {}}})
+    return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
+
+
+def archived(path):
+    """Return id to source of an archive, read by nothing of ours; every line must be whole."""
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    plain = [json.loads(line) for line in lines]
+    assert len({(each["_index"], each["_id"], each["_routing"]) for each in plain}) == len(plain)
+    return {each["_id"]: each["_source"] for each in plain}
+
+
+def outcomes(records):
+    """Return id to action and kind."""
+    return {each.id: (each.action, each.kind) for each in records}
+
+
+def apply_in_batches(simhash, plan, archive, batch):
+    """Apply *plan* with a sync client, *batch* documents at a time; yield the records."""
+    return simhash._stream(apply_removal(plan, archive, sizes=RemovalSizes(removed=batch)))
+
+
+def through_wire(server, mode, runner, wire, method, *args, **options):
+    """Call *method*, which yields records, through a faulty wire; return the records, and the error that ended it."""
+    patience = {"timeout" if server.product == "opensearch" else "request_timeout": 5}
+
+    async def asynchronously():
+        client = make_client(server, asynchronous=True, **wire.options(server.product, asynchronous=True), **patience)
+        records = []
+        try:
+            async for each in getattr(AsyncSimHashClient(client), method)(*args, **options):
+                records.append(each)
+        except Exception as error:  # noqa: BLE001 -- judged by the caller
+            return records, error
+        finally:
+            await client.close()
+        return records, None
+
+    if mode == "async":
+        return runner.run(asynchronously())
+    records = []
+    with make_client(server, **wire.options(server.product), **patience) as client:
+        try:
+            for each in getattr(SimHashClient(client), method)(*args, **options):
+                records.append(each)  # noqa: PERF402
+        except Exception as error:  # noqa: BLE001
+            return records, error
+    return records, None

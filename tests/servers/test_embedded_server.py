@@ -1,0 +1,170 @@
+"""
+Embedded servers as they are: started, stopped, killed, started wrongly, and left alone by their parent.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from es_simhash.errors import EmbeddedServerError, InvalidInputError
+from es_simhash.servers import embedded_server
+from tests.servers.servers import PRODUCTS, Server, is_required, send
+from tests.servers.support import ROUNDS, leader_of
+
+ENDING_SECONDS = 30
+
+
+def start(product, **options):
+    """
+    Start a server of the test's own, or end the test as the fixtures do.
+    """
+    try:
+        return embedded_server(product, **options)
+    except EmbeddedServerError as error:
+        if "JDK" in str(error) and not is_required():
+            pytest.skip(str(error))
+        raise
+
+
+# Of Elasticsearch, test_serve_keeps_its_data shows in `make test` that data outlive a stop.
+@pytest.mark.faults
+@pytest.mark.parametrize("product", PRODUCTS[: 1 + (ROUNDS > 2)])
+def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
+    """A document that was acknowledged survives a SIGKILL, and a stop, also for the next server of the folder."""
+    with start(product, data=tmp_path / "data") as server:
+        url = server.url
+        Server.of(server).request("PUT", "/kept/_doc/1", {"number": 1})
+        server.kill()
+        assert not server.is_running()
+        server.start()
+        assert server.url == url
+        assert Server.of(server).request("GET", "/kept/_doc/1")["_source"] == {"number": 1}
+        Server.of(server).request("PUT", "/kept/_doc/2", {"number": 2})
+        server.stop()
+        assert not server.is_running()
+    with start(product, data=tmp_path / "data") as server:
+        Server.of(server).request("POST", "/kept/_refresh")
+        assert Server.of(server).request("GET", "/kept/_count")["count"] == 2
+
+
+@pytest.mark.faults
+def test_server_ends_with_its_killed_parent(tmp_path):
+    """A parent that is killed leaves neither a process nor a temporary folder behind."""
+    program = tmp_path / "parent.py"
+    program.write_text(
+        "import json, time\n"
+        "from es_simhash.servers import embedded_server\n"
+        "server = embedded_server('opensearch')\n"
+        "print(json.dumps([server.pid, str(server.data)]), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE) as parent:
+        pid, data = json.loads(parent.stdout.readline())
+        child = psutil.Process(pid)
+        assert child.is_running()
+        parent.send_signal(signal.SIGKILL)
+    child.wait(ENDING_SECONDS)
+    assert not Path(data).exists()
+
+
+def test_two_servers_at_once_and_their_settings(opensearch, narrow):
+    """A second server gets a port, a folder and settings of its own."""
+    assert narrow.url != opensearch.url
+    assert str(narrow.data) != opensearch.data
+    sizes = []
+    for server in (Server.of(narrow), opensearch):
+        (node,) = server.request("GET", "/_nodes/thread_pool")["nodes"].values()
+        sizes.append(node["thread_pool"]["write"]["queue_size"])
+    assert sizes[0] == 1
+    assert sizes[1] > 1
+
+
+def test_server_listens_on_loopback_only(server):
+    """Every listening socket of an embedded server's process is bound to 127.0.0.1."""
+    if server.pid is None:
+        pytest.skip("not an embedded server")
+    sockets = psutil.Process(server.pid).net_connections(kind="tcp")
+    listening = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_unknown_setting_is_named_on_one_line(product, tmp_path):
+    """A setting that the server refuses gives one line that names it, and the end of the log as a note."""
+    with pytest.raises(EmbeddedServerError) as caught:
+        start(product, data=tmp_path, settings={"no.such.setting": 1})
+    assert "unknown setting [no.such.setting]" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert any("no.such.setting" in note for note in caught.value.__notes__)
+
+
+def test_taken_port_and_taken_folder_are_refused(opensearch):
+    """A port, or a data folder, that a running server has is refused with the cause; the running one is unharmed."""
+    if opensearch.pid is None:
+        pytest.skip("not an embedded server")
+    port = urlsplit(opensearch.url).port
+    with pytest.raises(EmbeddedServerError, match=f"(?i)bind.*{port}"):
+        start("opensearch", port=port)
+    with pytest.raises(EmbeddedServerError, match="node lock"):
+        start("opensearch", data=opensearch.data)
+    assert opensearch.request("GET", "/_cluster/health")["status"] in ("green", "yellow")
+
+
+def test_folder_of_the_other_product_is_refused(opensearch):
+    """Elasticsearch does not start on OpenSearch's data, nor anything on a folder with other files."""
+    if opensearch.pid is None:
+        pytest.skip("not an embedded server")
+    for product, folder in (("elasticsearch", opensearch.data), ("opensearch", Path(__file__).parent)):
+        with pytest.raises(InvalidInputError, match="another folder"):
+            start(product, data=folder)
+
+
+@pytest.mark.faults
+def test_security_checks_login_and_rights(secured):
+    """With the security plugin a wrong password is a 401; a reader may search, but reading the mapping is a 403."""
+    host = f"127.0.0.1:{secured.port}"
+
+    def ask(name, password, method, path, body=None):
+        status, _, _ = send(f"https://{name}:{password}@{host}", method, path, body)
+        return status
+
+    assert secured.url == f"https://{host}"
+    assert ask(*secured.login, "PUT", "/plain/_doc/1?refresh=true", {"text": "a"}) == 201
+    assert ask("admin", "wrong", "GET", "/plain/_search") == 401
+    role = {"index_permissions": [{"index_patterns": ["plain"], "allowed_actions": ["read"]}]}
+    assert ask(*secured.login, "PUT", "/_plugins/_security/api/roles/reader", role) == 201
+    password = "Giraffe-19-Lake"  # noqa: S105
+    user = {"password": password, "opendistro_security_roles": ["reader"]}
+    assert ask(*secured.login, "PUT", "/_plugins/_security/api/internalusers/reader", user) == 201
+    assert ask("reader", password, "GET", "/plain/_search") == 200
+    assert ask("reader", password, "GET", "/plain/_mapping") == 403
+
+
+@pytest.mark.faults
+def test_cluster_outlives_a_killed_node(cluster):
+    """With one replica, searches stay complete when one node of three is killed, and the node can come back."""
+    first = Server.of(cluster.nodes[0])
+    first.request("PUT", "/kept", {"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
+    for number in range(30):
+        first.request("PUT", f"/kept/_doc/{number}", {"number": number})
+    first.request("POST", "/kept/_refresh")
+    cluster.await_health("green")
+    leader = leader_of(cluster)
+    leader.kill()
+    cluster.await_health()
+    one, other = (Server.of(node) for node in cluster.nodes if node is not leader)
+    answer = one.request("GET", "/kept/_search?size=0")
+    assert answer["hits"]["total"]["value"] == 30
+    assert answer["_shards"]["failed"] == 0
+    cluster.start()
+    cluster.await_health("green")
+    assert len(other.request("GET", "/_nodes")["nodes"]) == 3
+    other.remove("kept")

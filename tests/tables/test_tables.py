@@ -1,0 +1,285 @@
+"""
+Results as tables: rows that lose nothing, HTML in which texts stay texts, and data frames of the real libraries.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
+from es_simhash.groups.groups_flow import Group
+from es_simhash.quality.evaluate import evaluate
+from es_simhash.quality.explain_texts import explain
+from es_simhash.quality.health import Diagnosis, Finding
+from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
+from es_simhash.quality.truth import read_truth
+from es_simhash.quality.tuning import PresetFigures, SchemeFigures, Tuning
+from es_simhash.tables.curve import draw_shares
+from es_simhash.tables.frames import to_columns, to_frame
+from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS
+
+HOSTILE = [
+    "</style><script>alert(1)</script>",
+    "</table></div><img src=x onerror=alert(1)>",
+    "<!--",
+    "\u202eevil",
+    "\x1b[31m\x00 \ud800",
+    "&lt;b&gt; \"quoted\" 'and'",
+    "你好，世界",
+    "שלום",
+]
+# What our own markup has; a text of a user adds nothing to it.
+TAGS = {
+    "div",
+    "style",
+    "p",
+    "strong",
+    "table",
+    "caption",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "bdi",
+    "span",
+    "svg",
+    "rect",
+}
+# What a picture has besides.
+DRAWN_TAGS = {"path", "text"}
+DRAWN = {"role", "aria-label", "d", "x", "y", "text-anchor", "stroke-dasharray"}
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes, texts and comments, and checks that tags match."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.texts, self.comments, self._open = set(), set(), [], [], []
+        self.feed(page)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def handle_comment(self, data):
+        self.comments.append(data)
+
+
+def read(result):
+    """Return what a notebook shows of *result*, after checking that it can do nothing but be looked at."""
+    reader = Reader(result._repr_html_())
+    assert reader.tags <= TAGS | {"ins", "del"} | DRAWN_TAGS
+    assert reader.attributes <= {
+        "class",
+        "scope",
+        "dir",
+        "width",
+        "height",
+        "viewbox",
+        "preserveaspectratio",
+        "aria-hidden",
+        *DRAWN,
+    }
+    assert not reader.comments
+    style = next(each for each in reader.texts if each.startswith(".es-simhash"))
+    assert "url(" not in style
+    assert "@import" not in style
+    return [each for each in reader.texts if each != style]
+
+
+def near_dup(number, **more):
+    """Return a near-duplicate with a fingerprint whose hex digits begin with zeros."""
+    return NearDup(f"n{number}", "news", number, number + 1, **more)
+
+
+def test_near_dups_are_rows_with_the_same_columns():
+    """Also without a similarity; fields of the source stand beside them."""
+    found = NearDups((near_dup(0, source={"title": "a", "tags": ["x"]}), near_dup(1, similarity=0.5, routing="r")))
+    first, second = found.to_dicts()
+    assert first == {
+        "id": "n0",
+        "index": "news",
+        "routing": None,
+        "distance": 0,
+        "fingerprint": "0000000000000001",
+        "similarity": None,
+        "containment": None,
+        "source.title": "a",
+        "source.tags": ["x"],
+    }
+    assert (second["similarity"], second["routing"], second["fingerprint"]) == (0.5, "r", "0000000000000002")
+
+
+def test_texts_stay_texts():
+    """In ids, names of fields, values, titles and notes."""
+    items = tuple(NearDup(each, each, 1, 1, source={each: each}) for each in HOSTILE)
+    shown = read(NearDups(items, complete=False, reasons=tuple(HOSTILE)))
+    assert sum("<script>alert(1)</script>" in each for each in shown) >= 4
+    assert not any("\u202e" in each or "\x1b" in each for each in shown)
+    read(Group(HOSTILE[0], items))
+    read(table([{each: each} for each in HOSTILE]))
+    read(
+        Diagnosis(
+            HOSTILE[0],
+            findings=tuple(
+                Finding("error", "not_ready", {"index": each, "fault": each, "advice": each}) for each in HOSTILE
+            ),
+        )
+    )
+    read(explain(" ".join(HOSTILE), " ".join(reversed(HOSTILE))))
+
+
+def test_long_tables_and_texts_say_what_they_cut():
+    """A notebook with a million rows would not open."""
+    many = NearDups(tuple(near_dup(n, source={"body": "x" * 1_000}) for n in range(SHOWN_ROWS + 5)))
+    shown = read(many)
+    assert "and 5 more rows: to_dicts() has all" in shown
+    assert max(map(len, shown)) == SHOWN_CHARACTERS
+    assert len(many.to_dicts()) == SHOWN_ROWS + 5
+
+
+def test_the_title_says_what_was_found():
+    """And an answer that may lack something says so."""
+    assert read(NearDups((near_dup(1),), max_distance=8))[0] == "1 near-duplicate within 8 bits"
+    assert (
+        read(NearDups(complete=False, reasons=("a shard failed",)))[0] == "0 near-duplicates within 3 bits, incomplete"
+    )
+    assert "a shard failed" in read(NearDups(complete=False, reasons=("a shard failed",)))
+
+
+def test_a_table_of_many_results():
+    """Members of groups, pairs, lookups that found something, and one that failed."""
+    groups = [Group("n0", (near_dup(0), near_dup(1))), Group("n5", (near_dup(5), near_dup(6), near_dup(7)))]
+    rows = table(iter(groups)).to_dicts()
+    assert [(row["group"], row["id"], row["is_canonical"]) for row in rows] == [
+        ("n0", "n0", True),
+        ("n0", "n1", False),
+        ("n5", "n5", True),
+        ("n5", "n6", False),
+        ("n5", "n7", False),
+    ]
+    assert "2 results, 5 rows" in read(table(groups))
+    [row] = table([Pair("a", "i", "b", "j", 3)]).to_dicts()
+    assert (row["id"], row["other_id"], row["distance"]) == ("a", "b", 3)
+    lookups = table([NearDups((near_dup(1),)), NearDups(), ValueError("no"), NearDups((near_dup(2),))]).to_dicts()
+    assert [(row["lookup"], row.get("id"), row.get("error")) for row in lookups] == [
+        (0, "n1", None),
+        (2, None, "no"),
+        (3, "n2", None),
+    ]
+    with pytest.raises(TypeError, match="has no rows"):
+        table([3])
+
+
+def test_figures_are_tables():
+    """Diagnosis, tuning, evaluation and explanation, each with what matters in its title."""
+    finding = Finding("warning", "text_field_unknown")
+    assert "news: healthy; 3 of 4 documents have a fingerprint" in read(Diagnosis("news", 4, 3, 3, (finding,)))
+    presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95, 1.5),)
+    schemes = (SchemeFigures("shingles-2", 3, 0.5, {"typo": 0.4}, 0.0, None),)
+    tuning = Tuning("news", 100, 10, {"typo": 10}, {"typo": 0.9}, schemes, presets, "near", ("few texts",))
+    shown = read(tuning)
+    assert "news: recommended preset: near, from a sample of 10 of 100 documents" in shown
+    assert {"few texts", "0.95", "recall.typo"} <= set(shown)
+    assert 'aria-label="recall: 0.5 at max_distance 3, 0.5 at 3; precision: unknown"' in tuning._repr_html_()
+    assert [(row["kind"], row["name"], row["recall"]) for row in tuning.to_dicts()] == [
+        ("preset", "near", 0.9),
+        ("scheme", "shingles-2", 0.5),
+    ]
+    explained = explain("the quick brown fox jumps", "the quick red fox jumps")
+    assert {"brown", "red"} <= {each.strip() for each in read(explained)}
+    assert {row["feature"] for row in explained.to_dicts()} == {each.name for each in explained.features}
+
+
+def test_stats_are_a_row_for_each_number():
+    """Sizes, distances and sources in one table of rows, and a table each in a notebook."""
+    groups = GroupCounts({2: 5}, (GroupSize("n1", 2, HOSTILE[0]),))
+    sources = SourceCounts("agency", {HOSTILE[1]: Count(8, 2)})
+    stats = Stats("news", 10, 10, duplicates=5, groups=groups, distances={3: 5}, sources=sources)
+    assert stats.to_dicts() == [
+        {"by": "size", "value": 2, "groups": 5},
+        {"by": "distance", "value": 3, "duplicates": 5},
+        {"by": "source", "value": HOSTILE[1], "documents": 8, "duplicates": 2, "share": 0.25},
+    ]
+    assert {"news: 10 documents, 5 duplicates (50.0%), 5 groups", HOSTILE[0], HOSTILE[1], "By source"} <= set(
+        read(stats)
+    )
+
+
+def test_an_evaluation_is_a_row_for_each_distance():
+    """With the figures by distance and those verified side by side."""
+    texts = {"a": "one two three four five", "b": "one two three four five six", "c": "else"}
+    pairs = [{"id1": "a", "id2": "b", "jaccard": 0.9}]
+    truth = read_truth([{"id": id_, "text": text} for id_, text in texts.items()], pairs)
+    report = evaluate(truth, max_distance=4)
+    rows = report.to_dicts()
+    assert [row["max_distance"] for row in rows] == [0, 1, 2, 3, 4]
+    assert rows[4]["verified.recall"] == report.measure(4, verified=True).recall
+    assert {"By max_distance", "verified precision"} <= set(read(report))
+    assert report._repr_html_().count("<path") == 3 + 2 * 4
+
+
+@given(st.lists(st.tuples(st.integers(0, 64), st.none() | st.floats(0, 1)), min_size=1, unique_by=lambda each: each[0]))
+def test_a_curve_is_drawn_within_its_picture(points):
+    """Whatever the distances and gaps: every known share is a point, and none is outside."""
+    points.sort()
+    known = [share for _, share in points if share is not None]
+    picture = draw_shares(HOSTILE[0], [distance for distance, _ in points], {"recall": [share for _, share in points]})
+    drawn = re.findall(r'<path d="([^"]*)" class="recall"', picture)[0]
+    places = [tuple(map(float, each.split())) for each in re.split(" ?[ML]", drawn)[1:]]
+    alone = drawn.count("M") - sum(" L" in run for run in drawn.split("M")[1:])
+    assert alone == 0
+    assert len(known) <= len(places) <= 2 * len(known)
+    assert all(0 <= x <= 540 and 12 <= y <= 200 for x, y in places)
+    assert "<script>" not in picture
+
+
+def test_columns_lose_nothing():
+    """A column of several types becomes text, and so do numbers that a data frame would round."""
+    rows = [{"n": 1, "mixed": 1, "big": 2**64, "list": ["x"]}, {"n": 2.5, "mixed": "a", "big": 1, "flag": True}]
+    assert to_columns(rows) == {
+        "n": [1.0, 2.5],
+        "mixed": ["1", "a"],
+        "big": [str(2**64), "1"],
+        "list": ['["x"]', None],
+        "flag": [None, True],
+    }
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames(library):
+    """The same rows; fingerprints keep their zeros; an empty answer has its columns."""
+    pytest.importorskip(library)
+    chance = random.Random(1)
+    items = tuple(near_dup(n, similarity=chance.random(), source={"n": n, "v": [n, "x"][n % 2]}) for n in range(5))
+    found = NearDups(items)
+    frame = getattr(found, f"to_{library}")()
+    assert frame["fingerprint"].to_list() == [f"{n + 1:016x}" for n in range(5)]
+    assert frame["similarity"].to_list() == [each.similarity for each in items]
+    assert frame["source.v"].to_list() == ["0", "x", "2", "x", "4"]
+    assert frame["distance"].sum() == 10
+    empty = getattr(NearDups(), f"to_{library}")()
+    assert (len(empty), list(empty.columns)) == (0, list(NearDups._COLUMNS))
+
+
+def test_a_library_that_is_not_installed_is_named():
+    """In one line, with what to do."""
+    with pytest.raises(MissingDependencyError) as caught:
+        to_frame("no_such_frames", [])
+    assert str(caught.value) == "no_such_frames is not installed: pip install no_such_frames"

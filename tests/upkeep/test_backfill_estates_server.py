@@ -1,0 +1,300 @@
+"""Backfill where indices differ, documents were written by others, or the mapping came late; on real servers."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError, build_mapping, fingerprint, fingerprint_fields
+from tests.servers.support import ONE_SHARD, assert_all_right, numbered, put, read_all, texts
+
+
+def meta(server, index):
+    """Return what the mapping of *index* records of our fields."""
+    return server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]["es_simhash"]["simhash"]
+
+
+def mapped(**changes):
+    """Return the body of an index whose mapping records *changes* of our settings."""
+    mapping = build_mapping(text_field="body")
+    mapping["_meta"]["es_simhash"]["simhash"] |= changes
+    return {"mappings": mapping, "settings": ONE_SHARD}
+
+
+def as_javascript(documents):
+    """Return *documents* as a program in JavaScript would write them back."""
+    text = json.dumps(documents)
+    if shutil.which("node"):
+        command = ["node", "-e", "let t='';process.stdin.on('data',d=>t+=d).on('end',()=>process.stdout.write("]
+        command[-1] += "JSON.stringify(JSON.parse(t))))"
+        text = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    else:
+        text = json.dumps(json.loads(text, parse_int=lambda digits: int(float(digits))))
+    return json.loads(text)
+
+
+def found_by_themselves(simhash, index, documents, *, max_distance):
+    """Return the ids of the *documents* that a lookup of their own text finds."""
+    answers = simhash.find_near_dups_many(index, [each["body"] for each in documents], max_distance=max_distance)
+    return [
+        each["_id"]
+        for each, answer in zip(documents, answers, strict=True)
+        if answer.complete and each["_id"] in {found.id for found in answer}
+    ]
+
+
+def test_a_round_trip_through_javascript_loses_nothing(server, index, simhash):
+    """Every number of ours that JavaScript would round is a string."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = numbered(texts(40))
+    list(simhash.ingest(index, documents))
+    server.request("POST", f"/{index}/_refresh")
+    before = read_all(server, index)
+    put(server, index, [{**source, "_id": id_} for id_, source in as_javascript(before).items()])
+    assert read_all(server, index) == before
+    for max_distance in (0, 3, 12):
+        assert len(found_by_themselves(simhash, index, documents, max_distance=max_distance)) == 40
+    assert list(simhash.backfill(index))[-1].changed == 0
+
+
+def test_an_index_of_numbers_is_exact_and_becomes_one_of_strings(server, index, make_simhash):
+    """As an earlier version wrote it, and JavaScript rounded it: no script reads it before the backfill is through."""
+    server.request("PUT", f"/{index}", mapped(value=True))
+    documents = numbered(texts(60))
+    rounded = []
+    for each in documents:
+        fields = fingerprint_fields(fingerprint(each["body"]))
+        fields["simhash"]["value"] = int(float(fields["simhash"]["value"]))
+        rounded.append({**each, **fields})
+    put(server, index, rounded)
+    assert len(found_by_themselves(make_simhash(), index, documents, max_distance=8)) == 60
+    [*_, shown] = make_simhash().backfill(index, dry_run=True)
+    assert (shown.changed, meta(server, index)["value"]) == (60, True)
+    [*_, partial] = make_simhash().backfill(index, filter={"ids": {"values": ["00000"]}})
+    assert (partial.changed, meta(server, index)["value"]) == (1, True)
+    [*_, last] = make_simhash().backfill(index)
+    assert (last.changed, last.failed, meta(server, index)["value"]) == (59, 0, "string")
+    assert all(isinstance(source["simhash"]["value"], str) for source in read_all(server, index).values())
+    assert len(found_by_themselves(make_simhash(), index, documents, max_distance=8)) == 60
+
+
+def test_numbers_stay_recorded_while_one_document_cannot_be_read(server, index, simhash):
+    """Its number may be a rounded one."""
+    server.request("PUT", f"/{index}", mapped(value=True))
+    put(server, index, numbered(texts(3)))
+    server.request("PUT", f"/{index}/_doc/odd?refresh=true", {"body": 7})
+    assert list(simhash.backfill(index))[-1].failed == 1
+    assert meta(server, index)["value"] is True
+
+
+def test_each_index_goes_by_its_own_settings(server, index, simhash):
+    """Other text fields, and with and without the copy for scripts, behind one pattern."""
+    server.request("PUT", f"/{index}-a", mapped())
+    server.request("PUT", f"/{index}-b", mapped(text_fields=["headline"], value=False))
+    first, second = numbered(texts(5)), texts(5, seed=3)
+    put(server, f"{index}-a", [{**each, "headline": "not the text"} for each in first])
+    others = [{"_id": f"b{n}", "headline": text, "simhash": {"value": "7"}} for n, text in enumerate(second)]
+    put(server, f"{index}-b", others)
+    [*_, last] = simhash.backfill(f"{index}-*")
+    assert (last.changed, last.empty, last.failed) == (10, 0, 0)
+    assert_all_right(read_all(server, f"{index}-a"))
+    for n, text in enumerate(second):
+        fields = read_all(server, f"{index}-b")[f"b{n}"]["simhash"]
+        assert fields.pop("value") is None
+        assert fields == fingerprint_fields(fingerprint(text), value=False)["simhash"]
+    assert list(simhash.backfill(f"{index}-*"))[-1].changed == 0
+    with pytest.raises(InvalidInputError, match=f"{index}-b"):
+        list(simhash.backfill(f"{index}-*", text_field="body"))
+
+
+def test_an_index_that_came_later_gets_the_settings_of_those_beside_it(server, index, simhash):
+    """The fields are mapped before anything is written, with scheme, distance and text field of the others."""
+    server.request("PUT", f"/{index}-a", mapped(max_distance=7))
+    server.request("PUT", f"/{index}-b", {"settings": ONE_SHARD})
+    put(server, f"{index}-a", numbered(texts(4)))
+    put(server, f"{index}-b", numbered(texts(4, seed=5)))
+    assert list(simhash.backfill(f"{index}-*"))[-1].changed == 8
+    assert meta(server, f"{index}-b") == meta(server, f"{index}-a")
+    assert len(simhash.find_near_dups(f"{index}-*", texts(1, seed=5)[0])) >= 1
+
+
+def test_a_field_that_no_document_has_is_refused_and_not_recorded(server, index, simhash):
+    """Neither by the mapping, nor by what a mapped field turns out to hold."""
+    server.request(
+        "PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": {"properties": {"abstract": {"type": "text"}}}}
+    )
+    put(server, index, numbered(texts(3)))
+    for field in ("boddy", "body.keyword", "abstract"):
+        for dry_run in (True, False):
+            with pytest.raises(InvalidInputError, match="check the name"):
+                list(simhash.backfill(index, text_field=field, dry_run=dry_run))
+    assert list(simhash.backfill(index, text_field="body"))[-1].changed == 3
+    assert meta(server, index)["text_fields"] == ["body"]
+    with pytest.raises(InvalidInputError, match="differs"):
+        list(simhash.backfill(index, text_field="abstract"))
+
+
+@pytest.mark.parametrize("source", [{"excludes": ["body"]}, {"includes": ["n"]}, {"enabled": False}])
+def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash, source):
+    """An update would lose the postings of the rest; the check names it, and nothing is changed."""
+    mapping = build_mapping(text_field="body") | {"_source": source}
+    mapping["properties"]["body"] = {"type": "text"}
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    put(server, index, [{**each, "n": 1} for each in numbered(texts(2))])
+    for flow in (lambda: list(simhash.backfill(index)), lambda: simhash.remove(index)):
+        with pytest.raises(MappingError, match="_source"):
+            flow()
+    [report] = simhash.check(index)
+    assert {fault.kind for fault in report.faults} >= {"no_source" if "enabled" in source else "partial_source"}
+    assert server.request("POST", f"/{index}/_count", {"query": {"match": {"body": texts(1)[0]}}})["count"] >= 1
+
+
+@pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
+def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tmp_path):
+    """Wherever the mapping would be: by all that reads documents and writes them again, before anything is changed."""
+    settings = {**ONE_SHARD, "index.mapping.source.mode": "disabled"}
+    simhash.create_index(index, text_field="body", settings=settings)
+    written = list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
+    assert [each.action for each in written] == ["written", "written"]
+    for flow in (
+        lambda: list(simhash.ingest(index, numbered(texts(2)))),
+        lambda: list(simhash.backfill(index)),
+        lambda: list(simhash.follow(index, once=True)),
+        lambda: simhash.reconcile(index),
+        lambda: list(simhash.dedupe(index, dry_run=False)),
+        lambda: list(simhash.dedupe(index, action="delete", archive=tmp_path / "a.gz", dry_run=False)),
+        lambda: simhash.plan_removal(index, tmp_path / "plan"),
+        lambda: simhash.remove(index),
+    ):
+        with pytest.raises(MappingError, match="_source"):
+            flow()
+    assert "no_source" in {fault.kind for fault in simhash.check(index)[0].faults}
+
+
+def test_a_source_that_leaves_nothing_out_is_accepted(server, index, simhash):
+    """Including everything is no filter."""
+    server.request("PUT", f"/{index}", {"mappings": {"_source": {"includes": ["*"]}}, "settings": ONE_SHARD})
+    put(server, index, numbered(texts(2)))
+    assert list(simhash.backfill(index, text_field="body"))[-1].changed == 2
+
+
+def test_dotted_spellings_become_one_object(server, index, simhash):
+    """Right or stale or of a text without features: one nested object is left, and lookups find it."""
+    server.request("PUT", f"/{index}", mapped())
+    found = texts(3)
+
+    def dotted(number):
+        return {f"simhash.{name}": value for name, value in fingerprint_fields(number)["simhash"].items()}
+
+    documents = [
+        {"_id": "right", "body": found[0], **dotted(fingerprint(found[0]))},
+        {"_id": "stale", "body": found[1], **dotted(7)},
+        {"_id": "both", "body": found[2], **dotted(7), **fingerprint_fields(fingerprint(found[2]))},
+        {"_id": "empty", "body": "…", **dotted(7)},
+    ]
+    put(server, index, documents)
+    [*_, last] = simhash.backfill(index)
+    assert (last.changed, last.failed) == (4, 0)
+    sources = read_all(server, index)
+    assert not [key for each in sources.values() for key, value in each.items() if "." in key and value is not None]
+    assert_all_right({id_: each for id_, each in sources.items() if id_ != "empty"})
+    assert [each.id for each in simhash.find_near_dups(index, fingerprint=7)] == []
+    assert {"both", "right", "stale"} == {each.id for each in simhash.find_near_dups(index, found[2], max_distance=64)}
+    assert list(simhash.backfill(index))[-1].changed == 0
+    assert simhash.remove(index).documents == 3
+    assert server.request("POST", f"/{index}/_count", {"query": {"exists": {"field": "simhash"}}})["count"] == 0
+
+
+def test_what_was_written_before_the_mapping_is_indexed(server, index, simhash):
+    """_source has the right fields, but the index has no postings of them."""
+    server.request("PUT", f"/{index}", {"mappings": {"dynamic": False}, "settings": ONE_SHARD})
+    documents = numbered(texts(4))
+    put(server, index, [{**each, **fingerprint_fields(fingerprint(each["body"]))} for each in documents])
+    simhash.put_mapping(index, text_field="body")
+    assert found_by_themselves(simhash, index, documents, max_distance=3) == []
+    assert list(simhash.backfill(index))[-1].changed == 4
+    server.request("POST", f"/{index}/_refresh")
+    assert len(found_by_themselves(simhash, index, documents, max_distance=3)) == 4
+    assert list(simhash.backfill(index))[-1].changed == 0
+
+
+def test_numbers_stay_recorded_where_an_alias_shows_a_part_of_the_index(server, index, simhash):
+    """The documents that its filter hides still hold numbers."""
+    server.request("PUT", f"/{index}", mapped(value=True))
+    put(server, index, [{**each, "n": n} for n, each in enumerate(numbered(texts(4)))])
+    alias = {"add": {"index": index, "alias": f"{index}-part", "filter": {"range": {"n": {"lt": 2}}}}}
+    server.request("POST", "/_aliases", {"actions": [alias]})
+    assert list(simhash.backfill(f"{index}-part"))[-1].changed == 2
+    assert meta(server, index)["value"] is True
+    assert list(simhash.backfill(index))[-1].changed == 2
+    assert meta(server, index)["value"] == "string"
+
+
+def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simhash):
+    """As for a user from whom field-level security hides the text: it is not in the mapping either."""
+    server.request("PUT", f"/{index}", mapped())
+    put(server, index, [{"_id": "1", **fingerprint_fields(7)}])
+    with pytest.raises(MappingError, match="hidden"):
+        list(simhash.backfill(index))
+    assert read_all(server, index)["1"] == fingerprint_fields(7)
+
+
+def test_an_index_without_any_mapping_behind_a_pattern(server, index, simhash):
+    """OpenSearch cannot read it in slices; alone, it is a backfill of nothing."""
+    server.request("PUT", f"/{index}-empty", {"settings": ONE_SHARD})
+    assert list(simhash.backfill(f"{index}-*", text_field="body", slices=2))[-1].total == 0
+    put(server, f"{index}-full", numbered(texts(9)))
+    report = list(simhash.backfill(f"{index}-*", text_field="body", slices=2, page=2))[-1]
+    assert (report.seen, report.changed, report.is_done) == (9, 9, True)
+    assert_all_right(read_all(server, f"{index}-full"))
+
+
+def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, simhash):
+    """It has no such text, and gets no field of ours."""
+    server.request("PUT", f"/{index}-a", mapped())
+    put(server, f"{index}-a", numbered(texts(2)))
+    put(server, f"{index}-b", [{"_id": "1", "other": 1}])
+    assert list(simhash.backfill(f"{index}-*"))[-1].changed == 2
+    assert server.request("GET", f"/{index}-b/_mapping")[f"{index}-b"]["mappings"]["properties"].keys() == {"other"}
+
+
+def test_an_index_that_forbids_coercion_takes_strings_after_a_backfill(server, index, simhash):
+    """The mapping of the field allows it."""
+    body = mapped(value=True)
+    body["settings"] = {**ONE_SHARD, "index.mapping.coerce": False}
+    del body["mappings"]["properties"]["simhash"]["properties"]["value"]["coerce"]
+    server.request("PUT", f"/{index}", body)
+    documents = numbered(texts(3))
+    put(server, index, documents)
+    [*_, last] = simhash.backfill(index)
+    assert (last.changed, last.failed) == (3, 0)
+    assert len(found_by_themselves(simhash, index, documents, max_distance=8)) == 3
+
+
+@pytest.mark.parametrize("source", [{"excludes": ["note"]}])
+def test_groups_of_an_index_that_keeps_a_part_of_source_are_not_rewritten(server, index, simhash, source):
+    """Neither by reconcile nor by dedupe."""
+    mapping = build_mapping(text_field="body") | {"_source": source}
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
+    for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.dedupe(index, action="tag", dry_run=False))):
+        with pytest.raises(MappingError, match="_source"):
+            flow()
+
+
+@pytest.mark.parametrize("source", [{"enabled": False}, {"excludes": ["simhash.group"]}])
+def test_an_index_whose_source_hides_groups_takes_documents_without_a_decision(server, index, simhash, source):
+    """Whatever would read groups is refused before anything is written; the rest works, and goes on working."""
+    mapping = build_mapping(text_field="body") | {"_source": source}
+    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
+    documents = [{"_id": id_, "body": texts(1)[0]} for id_ in "ab"]
+    for policy in ("tag", "skip", "replace"):
+        with pytest.raises(MappingError, match="_source"):
+            list(simhash.ingest(index, documents, on_duplicate=policy))
+    assert "grouping" not in meta(server, index)
+    for _ in range(2):
+        assert {each.action for each in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups_of(index, "a")] == ["b"]
+    assert [each.id for each in simhash.find_near_dups(index, texts(1)[0])] == ["a", "b"]

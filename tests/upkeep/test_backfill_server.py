@@ -1,0 +1,118 @@
+"""Fingerprints for documents that are there already, on real servers."""
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError
+from tests.servers.support import ONE_SHARD, assert_all_right, numbered, open_contexts, put, read_all, send_lines, texts
+
+SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
+
+
+def test_an_index_without_our_fields(server, index, simhash):
+    """The fields are added, every slice is read, the user's own fields stay, and the second run writes nothing."""
+    server.request("PUT", f"/{index}", {"settings": SHARDS})
+    documents = [*numbered(texts(400)), {"_id": "blank", "body": "…"}]
+    put(server, index, documents)
+    with pytest.raises(MappingError):
+        list(simhash.backfill(index))
+    shown = list(simhash.backfill(index, text_field="body", dry_run=True))[-1]
+    assert (shown.total, shown.seen, shown.changed) == (401, 401, 400)
+    assert all("simhash" not in source for source in read_all(server, index).values())
+    reports = list(simhash.backfill(index, text_field="body", page=50, slices=3))
+    last = reports[-1]
+    assert (last.total, last.seen, last.changed, last.stale, last.failed) == (401, 401, 400, 0, 0)
+    assert last.is_done
+    found = read_all(server, index)
+    assert_all_right(found)
+    assert [found[f"{n:05d}"]["n"] for n in range(400)] == list(range(400))
+    assert list(simhash.backfill(index, page=50))[-1].changed == 0
+    assert simhash.find_near_dups(index, documents[0]["body"])[0].id == "00000"
+    assert open_contexts(server, index) == 0
+
+
+def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
+    """After partial updates made elsewhere: text changed, text emptied, fingerprint tampered with, error outlived."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, numbered(texts(60))))
+    server.request("POST", f"/{index}/_refresh")
+    new = texts(1, seed=8)[0]
+    changes = {"00001": {"body": new}, "00002": {"body": "…"}, "00003": {"simhash": {"block1": "beef"}}}
+    # A pipeline found the text too long, and somebody emptied it.
+    server.request("PUT", f"/{index}/_doc/00004", {"body": "…", "simhash": {"error": "too_long"}})
+    lines = []
+    for id_, doc in changes.items():
+        lines += [{"update": {"_index": index, "_id": id_}}, {"doc": doc}]
+    send_lines(server, lines)
+    [*_, shown] = simhash.backfill(index, dry_run=True)
+    assert (shown.changed, shown.stale, shown.seconds_left > 0) == (4, 3, True)
+    [*_, last] = simhash.backfill(index)
+    assert (last.changed, last.stale) == (4, 3)
+    assert_all_right(read_all(server, index))
+    assert simhash.reconcile(index).failures == ()
+
+
+def test_what_others_change_meanwhile(server, index, sync_simhash):
+    """Their changes stay, and each document ends with the fingerprint of what it says at the end."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    found = texts(200)
+    put(server, index, numbered(found))
+    for number, _ in enumerate(sync_simhash.backfill(index, text_field="body", page=40, slices=1)):
+        # The page after next is read already: these writes conflict with ours, or come after them.
+        lines = []
+        for n in range(number, 200, 17):
+            lines += [{"update": {"_index": index, "_id": f"{n:05d}"}}, {"doc": {"body": found[-n], "by": number}}]
+        if number < 5:
+            send_lines(server, lines)
+    documents = read_all(server, index)
+    assert_all_right(documents)
+    assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
+
+
+def test_a_checkpoint_goes_on(server, index, sync_simhash, tmp_path):
+    """What was dealt with is not written again; what was changed since is; another backfill's file is refused."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    found = texts(200)
+    put(server, index, numbered(found))
+    file = tmp_path / "checkpoint"
+    stream = sync_simhash.backfill(index, text_field="body", page=30, slices=1, checkpoint=file)
+    assert [next(stream).changed, next(stream).changed] == [30, 60]
+    stream.close()
+    assert open_contexts(server, index) == 0
+    file.write_bytes(file.read_bytes() + b"cut")
+    send_lines(server, [{"update": {"_index": index, "_id": "00001"}}, {"doc": {"body": texts(1, seed=6)[0]}}])
+    [*_, last] = sync_simhash.backfill(index, checkpoint=file)
+    assert last.changed == 200 - 60 + ("simhash" in read_all(server, index)["00001"])
+    assert_all_right(read_all(server, index))
+    other = tmp_path / "other"
+    other.write_text("my notes")
+    with pytest.raises(InvalidInputError, match="not a checkpoint of this backfill"):
+        list(sync_simhash.backfill(index, checkpoint=other))
+    assert other.read_text() == "my notes"
+
+
+def test_what_cannot_be_done_is_named(server, index, simhash):
+    """A text that is none, and an index that keeps no source."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    put(server, index, [*numbered(texts(3)), {"_id": "odd", "body": "words"}])
+    send_lines(server, [{"index": {"_index": index, "_id": "list"}}, {"body": ["a text", "in parts"]}])
+    send_lines(server, [{"index": {"_index": index, "_id": "number"}}, {"body": 7}])
+    reports = list(simhash.backfill(index, text_field="body"))
+    assert (reports[-1].changed, reports[-1].failed) == (5, 1)
+    assert [(failure.kind, failure.id) for each in reports for failure in each.failures] == [("unusable", "number")]
+    server.request("PUT", f"/{index}-bare", {"mappings": {"_source": {"enabled": False}}, "settings": ONE_SHARD})
+    put(server, f"{index}-bare", numbered(texts(2)))
+    with pytest.raises(MappingError, match="no _source"):
+        list(simhash.backfill(f"{index}-bare", text_field="body"))
+
+
+def test_another_scheme_under_a_second_prefix(server, index, make_simhash):
+    """Both are there, and lookups by the old one stay exact throughout."""
+    old, new = make_simhash(), make_simhash(prefix="words_hash", scheme="words")
+    old.create_index(index, text_field="body", settings=ONE_SHARD)
+    found = texts(50)
+    list(old.ingest(index, numbered(found)))
+    [*_, last] = new.backfill(index, text_field="body")
+    assert last.changed == 50
+    assert old.find_near_dups(index, found[7]).complete
+    assert "00007" in {each.id for each in old.find_near_dups(index, found[7])}
+    assert "00007" in {each.id for each in new.find_near_dups(index, found[7])}

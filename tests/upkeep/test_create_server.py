@@ -1,0 +1,176 @@
+"""Ingest that only creates documents (``op_type="create"``), and data streams, on real servers."""
+
+import pytest
+
+from es_simhash import InvalidInputError, SimHashClient, build_component_template, build_index_template
+from tests.estates.wire import Wire
+from tests.servers.fixtures import client_through, make_client
+from tests.servers.support import ONE_SHARD, numbered, put, read_all, texts
+
+ONE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+TWO = "Shares fell sharply after the company cut its forecast for the coming year."
+THREE = "Heavy rain is expected in the northern valleys until the end of the coming week."
+
+
+@pytest.mark.parametrize("on_duplicate", [None, "tag"])
+def test_an_id_that_exists_is_reported(server, index, simhash, on_duplicate):
+    """With its kind; the others are created, what is there stays, and nothing stops."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = [{"_id": "a", "body": ONE}, {"_id": "b", "body": TWO}]
+    first = simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate)
+    assert [each.kind for each in first] == [None, None]
+    before = read_all(server, index)
+    documents = [{"_id": "c", "body": THREE}, {"_id": "a", "body": TWO}, {"_id": "b", "body": TWO}]
+    second = list(simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate))
+    assert [(each.action, each.kind) for each in second] == [
+        ("written", None),
+        ("refused", "exists"),
+        ("unchanged", None),
+    ]
+    assert second[1].to_dict()["kind"] == "exists"
+    after = read_all(server, index)
+    assert {id_: after[id_] for id_ in before} == before
+    assert sorted(after) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("on_duplicate", [None, "tag"])
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_lost_answer(server, index, sync_simhash, on_duplicate, has_ids):
+    """A document that the server created at the first attempt is reported as written, not as refused by itself."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    faults = ("503 after the work", "lost", "503 for items after the work", "429 for items")
+    for number, fault in enumerate(faults):
+        wire = Wire(script={("bulk", 0): fault})
+        documents = [{"_id": f"{fault} {n}", "body": f"{ONE} {fault} {n}"} for n in range(5)]
+        if not has_ids:
+            documents = [{"body": each["body"]} for each in documents]
+        with client_through(server, wire) as simhash:
+            reports = list(simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate))
+        assert wire.log
+        assert len(read_all(server, index)) == 5 * (number + 1), fault
+        assert {each.kind for each in reports} == {None}
+        # The clients repeat a whole request by themselves: without a moment of grouping nothing tells whose it is.
+        is_hidden = fault in ("lost", "503 after the work") and on_duplicate is None and has_ids
+        assert ({each.action for each in reports} == {"unchanged"}) == is_hidden, fault
+
+
+@pytest.mark.parametrize("faults", [{}, {("bulk", 0): "lost"}])
+@pytest.mark.parametrize("batch", [1, 500])
+def test_one_document_twice(server, index, faults, batch):
+    """The second is not taken for an attempt of its own whose answer was lost, whatever the size of a batch."""
+    with client_through(server, Wire(script=faults)) as simhash:
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        document = {"_id": "a", "body": ONE}
+        reports = list(simhash.ingest(index, [document, document], op_type="create", batch=batch))
+        assert [each.action for each in reports] == ["written", "unchanged"]
+        assert list(read_all(server, index)) == ["a"]
+
+
+def test_one_document_twice_with_another_routing_value(server, index, simhash):
+    """In one shard, the second is not created."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    document = {"_id": "a", "body": ONE}
+    reports = list(simhash.ingest(index, [{**document, "_routing": "r"}, document], op_type="create"))
+    assert [each.action for each in reports] == ["written", "unchanged"]
+    assert list(read_all(server, index)) == ["a"]
+
+
+def test_what_exists_is_nobodys_canonical(server, index, simhash):
+    """A near-duplicate after it in the batch is judged by what the index has under the id."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, [{"_id": "a", "body": THREE}])
+    documents = [{"_id": "a", "body": ONE}, {"_id": "b", "body": ONE}]
+    reports = list(simhash.ingest(index, documents, op_type="create", max_distance=3))
+    assert [(each.kind, each.action) for each in reports] == [("exists", "refused"), (None, "written")]
+    assert read_all(server, index)["b"]["simhash"]["group"] == "b"
+
+
+def test_an_op_type_that_cannot_be_used(index, simhash):
+    with pytest.raises(InvalidInputError, match="op_type"):
+        simhash.ingest(index, [], op_type="update")
+
+
+@pytest.fixture
+def stream(opensearch, index_of_stream):
+    """The name of a data stream with our fields; it and its templates are deleted afterwards."""
+    name = index_of_stream
+    opensearch.request("PUT", f"/_component_template/{name}-fields", build_component_template(text_field="body"))
+    template = build_index_template([f"{name}*"], component=f"{name}-fields", priority=300)
+    more = {"data_stream": {}, "template": {"settings": ONE_SHARD}}
+    opensearch.request("PUT", f"/_index_template/{name}", template | more)
+    opensearch.request("PUT", f"/_data_stream/{name}", None)
+    yield name
+    for path in (f"_data_stream/{name}", f"_index_template/{name}", f"_component_template/{name}-fields"):
+        opensearch.request("DELETE", f"/{path}")
+
+
+@pytest.fixture
+def index_of_stream():
+    import uuid
+
+    return f"test-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def simhash_of_stream(opensearch, mode, runner):
+    """A client of ours for OpenSearch, of the test's mode."""
+    from es_simhash import AsyncSimHashClient
+    from tests.servers.fixtures import Calls, _wait_for
+
+    if mode == "sync":
+        client = make_client(opensearch)
+        yield SimHashClient(client)
+        client.close()
+        return
+
+    async def make():
+        return make_client(opensearch, asynchronous=True)
+
+    client = runner.run(make())
+    yield Calls(AsyncSimHashClient(client), lambda outcome: _wait_for(runner, outcome))
+    runner.run(client.close())
+
+
+def _count(opensearch, stream):
+    opensearch.request("POST", f"/{stream}/_refresh")
+    return opensearch.request("GET", f"/{stream}/_count")["count"]
+
+
+@pytest.mark.parametrize("on_duplicate", [None, "tag", "skip", "replace"])
+def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_stream, on_duplicate):
+    """Every document is created once, in the backing index of its time, and groups reach over both."""
+    documents = [{**each, "@timestamp": f"2026-01-{n + 1:02}"} for n, each in enumerate(numbered(texts(20, edits=0)))]
+
+    def source():
+        for n, document in enumerate(documents):
+            if n == 12:
+                # The source is read ahead: the first batch has to be written before the stream rolls over.
+                any(_count(opensearch, stream) for _ in range(200))
+                opensearch.request("POST", f"/{stream}/_rollover", {})
+            yield document
+
+    options = {"op_type": "create", "on_duplicate": on_duplicate, "batch": 4}
+    options |= {} if on_duplicate is None else {"max_distance": 0}
+    reports = list(simhash_of_stream.ingest(stream, source(), **options))
+    assert [each.kind for each in reports] == [None] * 20
+    wanted = len({each["body"] for each in documents}) if on_duplicate == "skip" else 20
+    opensearch.request("POST", f"/{stream}/_refresh")
+    hits = opensearch.request("POST", f"/{stream}/_search", {"size": 100})["hits"]["hits"]
+    assert len(hits) == len({hit["_id"] for hit in hits}) == wanted
+    assert len({hit["_index"] for hit in hits}) == 2
+    assert {each.index for each in reports if each.action != "skipped"} <= {hit["_index"] for hit in hits}
+    if on_duplicate in ("tag", "replace"):
+        by_text = {}
+        for hit in hits:
+            by_text.setdefault(hit["_source"]["body"], set()).add(hit["_source"]["simhash"]["group"])
+        assert {len(groups) for groups in by_text.values()} == {1}
+        assert simhash_of_stream.reconcile(stream, dry_run=True).changed == 0
+
+
+def test_a_data_stream_takes_documents_without_an_id(opensearch, stream, simhash_of_stream):
+    """And refuses each that has no moment."""
+    documents = [{"@timestamp": "2026-01-01", "body": ONE}, {"body": TWO}]
+    reports = list(simhash_of_stream.ingest(stream, documents, op_type="create"))
+    assert [each.kind for each in reports] == [None, "refused"]
+    [plain] = simhash_of_stream.ingest(stream, documents[:1])
+    assert plain.kind == "refused"  # a data stream takes no other operation

@@ -1,0 +1,74 @@
+"""How far a follower has read: what is left, what makes it begin anew, and that everything is read again in time."""
+
+import pytest
+
+from es_simhash.mapping.positions_flow import NOTHING, Position, Shard
+from es_simhash.upkeep.follow_places import SECONDS_OF_DAY, Places
+
+FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)
+NEW = Shard("news-1", "b", 0)
+
+
+def looked(positions, *, purposes=None, places=None):
+    """Return places that have looked at *positions*."""
+    places = places or Places()
+    places.look(positions, purposes or {"a": "shingles", "b": "shingles"})
+    return places
+
+
+def read_all(places):
+    """Read what is left."""
+    for each in places.behind:
+        each.advance(each.position.checkpoint)
+
+
+def test_only_what_every_copy_has_is_read():
+    places = looked({FIRST: Position(4, 9), SECOND: Position(NOTHING, NOTHING)})
+    assert [each.shard for each in places.behind] == [FIRST]
+    assert places.lag == 10
+    read_all(places)
+    assert (places.behind, places.lag) == ([], 5)
+
+
+@pytest.mark.parametrize(
+    ("positions", "purposes"),
+    [
+        ({NEW: Position(4, 4)}, {"b": "shingles"}),
+        ({FIRST: Position(9, 9)}, {"a": "words"}),
+        ({FIRST: Position(3, 3)}, {"a": "shingles"}),
+    ],
+    ids=["made again", "another scheme", "numbers that went back"],
+)
+def test_what_makes_a_shard_begin_anew(positions, purposes):
+    places = looked({FIRST: Position(4, 4)})
+    read_all(places)
+    [place] = looked(positions, purposes=purposes, places=places)
+    assert place.read == NOTHING
+
+
+def test_a_shard_without_a_purpose_is_left_out():
+    assert list(looked({FIRST: Position(4, 4)}, purposes={"b": "shingles"})) == []
+
+
+def test_places_survive_as_json():
+    places = looked({FIRST: Position(4, 4), SECOND: Position(7, 7)})
+    read_all(places)
+    again = Places()
+    again.load(places.to_dict())
+    assert again.to_dict() == places.to_dict()
+    assert looked({FIRST: Position(4, 4), SECOND: Position(9, 9)}, places=again).lag == 2
+
+
+@pytest.mark.parametrize("seconds", [60.0, 7_000.0, 200_000.0])
+def test_everything_is_read_again_within_the_time(seconds):
+    """A tenth a day: all of it in ten days, however often it is looked; and nothing twice in one round."""
+    [place] = looked({FIRST: Position(999, 999)})
+    place.advance(999)
+    elapsed, reached = 0.0, []
+    while place.verified < 999:
+        elapsed += seconds
+        if (due := place.owe(0.1, seconds)) > place.verified:
+            reached += range(place.verified + 1, due + 1)
+            place.verify(due)
+    assert reached == list(range(1_000))
+    assert elapsed <= 10 * SECONDS_OF_DAY + seconds

@@ -1,0 +1,327 @@
+"""Following an index, on real servers: what arrives in any way gets its fingerprint and its group."""
+
+import asyncio
+import contextlib
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from es_simhash import AsyncSimHashClient, InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
+from tests.servers.fixtures import make_client
+from tests.servers.support import (
+    ONE_SHARD,
+    assert_all_right,
+    expected_groups,
+    numbered,
+    put,
+    read_all,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+
+@pytest.fixture
+def state(index):
+    """The name of the index of leases, which is deleted with the test's own."""
+    return f"{index}-state"
+
+
+def update(server, index, changes):
+    """Change documents as other programs do: partial updates, by id."""
+    lines = []
+    for id_, doc in changes.items():
+        lines += [{"update": {"_index": index, "_id": id_}}, {"doc": doc}]
+    send_lines(server, lines)
+
+
+def last(reports):
+    """Return the last report of a follower."""
+    return list(reports)[-1]
+
+
+def test_what_arrives_gets_its_fingerprint(server, index, state, simhash):
+    """Missing, stale, marked by a pipeline, emptied; hostile texts are reported; then nothing is read again."""
+    simhash.create_index(index, text_field="body", settings={"number_of_shards": 3, "number_of_replicas": 0})
+    found = texts(120)
+    put(server, index, numbered(found))
+    done = last(simhash.follow(index, once=True, state_index=state))
+    assert (done.state, done.read, done.written, done.stale, done.lag_operations) == ("done", 120, 120, 0, 0)
+    assert_all_right(read_all(server, index))
+    again = last(simhash.follow(index, once=True, state_index=state))
+    assert (again.read, again.written) == (120, 0)  # its own writes, because a new follower does not know them
+    assert last(simhash.follow(index, once=True, state_index=state)).read == 0
+    update(
+        server, index, {"00001": {"body": found[50]}, "00002": {"body": "…"}, "00003": {"simhash": {"block1": "beef"}}}
+    )
+    put(
+        server,
+        index,
+        [
+            {"_id": "00004", "body": found[5], "simhash": {"error": "too_long"}},
+            {"_id": "list", "body": found[:2]},
+            {"_id": "large", "body": found[3] * 3_000},
+            {"_id": "none", "n": 7},
+            {"_id": "number", "body": 7},
+        ],
+    )
+    server.request("DELETE", f"/{index}/_doc/00005")
+    reports = list(simhash.follow(index, once=True, state_index=state, batch=2))
+    assert (reports[-1].read, reports[-1].stale, reports[-1].failed) == (8, 3, 1)
+    [failure] = [failure for each in reports for failure in each.failures]
+    assert (failure.kind, failure.id) == ("unusable", "number")
+    documents = read_all(server, index)
+    documents.pop("number")
+    assert "simhash" not in documents.pop("none")
+    documents["list"]["body"] = "\n".join(documents["list"]["body"])
+    assert_all_right(documents)
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_groups_are_those_of_reconcile(server, index, state, simhash, rule):
+    """After random edits by others: new texts, copies, changed texts and deletions."""
+    chance = random.Random(7)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    found = texts(60)
+    put(server, index, numbered(found))
+    simhash.reconcile(index, max_distance=12, verify=False, rule=rule)
+    options = {"once": True, "state_index": state}
+    last(simhash.follow(index, **options))
+    for number in range(2):
+        ids = sorted(read_all(server, index))
+        new = [chance.choice([text, chance.choice(found)]) for text in texts(8, seed=number)]
+        put(server, index, [{"_id": f"new{number}{n}", "body": text} for n, text in enumerate(new)])
+        update(server, index, {id_: {"body": chance.choice(found)} for id_ in chance.sample(ids, 5)})
+        send_lines(server, [{"delete": {"_index": index, "_id": id_}} for id_ in chance.sample(ids, 5)])
+        done = last(simhash.follow(index, **options))
+        documents = read_all(server, index)
+        assert_all_right(documents)
+        assert simhash.reconcile(index, dry_run=True).changed == 0
+        assert done.regrouped > 0
+        if rule == "star":
+            assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash):
+    """In the middle of its work; what it read is not read again."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(90)))
+    list(sync_simhash.backfill(index))  # so that there are no writes of the follower's own to read
+    reports = sync_simhash.follow(index, state_index=state, batch=30)
+    first = next(report for report in reports if report.read)
+    reports.close()
+    done = last(sync_simhash.follow(index, once=True, state_index=state, wait=False))
+    assert (first.read, done.read, done.written) == (30, 60, 0)
+
+
+def test_new_and_recreated_indices(server, index, state, sync_simhash):
+    """A rollover, which gets our fields too; and an index that was deleted and made again while it was followed."""
+    alias = f"{index}-alias"
+    sync_simhash.create_index(f"{index}-1", text_field="body", settings=ONE_SHARD)
+    server.request("PUT", f"/{index}-1/_alias/{alias}", {"is_write_index": True})
+    found = numbered(texts(30))
+    put(server, f"{index}-1", found[:10])
+    reports = sync_simhash.follow(alias, state_index=state, interval=0.01)
+    wait_until_read(reports, 10)
+    server.request("PUT", f"/{index}-2", {"settings": ONE_SHARD})
+    server.request("PUT", f"/{index}-2/_alias/{alias}", {})
+    put(server, f"{index}-2", found[10:20])
+    wait_until_read(reports, 20)
+    server.request("DELETE", f"/{index}-1")
+    server.request("PUT", f"/{index}-1", {"settings": ONE_SHARD, "aliases": {alias: {}}})
+    put(server, f"{index}-1", found[20:])
+    wait_until_read(reports, 30)
+    reports.close()
+    documents = read_all(server, alias)
+    assert sorted(documents) == [each["_id"] for each in found[10:]]
+    assert_all_right(documents)
+
+
+def test_a_cancelled_task_gives_its_lease_back(server, index, state, sync_simhash, async_client, runner):
+    """While it waits, and in the middle of its work."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(5)))
+
+    async def follow(until):
+        async for report in AsyncSimHashClient(async_client).follow(index, state_index=state, batch=2):
+            if report.state == until:
+                asyncio.current_task().cancel()
+
+    for until in ("reading", "waiting"):
+        with pytest.raises(asyncio.CancelledError):
+            runner.run(follow(until))
+        [lease] = read_all(server, state).values()
+        assert lease["owner"] is None
+    assert_all_right(read_all(server, index))
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_data_stream_that_rolls_over(server, index, simhash):
+    """Documents of all its backing indices get their fingerprints."""
+    stream, state = f"{index}-stream", f"{index}-state"
+    template = {"settings": ONE_SHARD, "mappings": build_mapping(text_field="body")}
+    template = {"index_patterns": [stream], "data_stream": {}, "priority": 300, "template": template}
+    server.request("PUT", f"/_index_template/{stream}", template)
+    try:
+        for found in (texts(5, seed=1), texts(5, seed=2)):
+            lines = [({"create": {"_index": stream}}, {"@timestamp": "2026-01-01", "body": text}) for text in found]
+            send_lines(server, [line for pair in lines for line in pair])
+            assert last(simhash.follow(stream, once=True, state_index=state)).written == 5
+            server.request("POST", f"/{stream}/_rollover", {})
+        documents = read_all(server, stream)
+        assert len(documents) == 10
+        assert_all_right(documents)
+    finally:
+        server.request("DELETE", f"/_data_stream/{stream}")
+        server.request("DELETE", f"/_index_template/{stream}")
+
+
+def wait_until_read(reports, number):
+    """Read *reports* until a follower has read *number* documents, and waits."""
+    return next(each for each in reports if each.state == "waiting" and each.read >= number)
+
+
+def test_one_follower_at_a_time(server, index, state, sync_simhash):
+    """The second waits or refuses; it takes over at once where the first stopped, and after a while where it died."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    options = {"state_index": state, "lease_seconds": 0.6, "interval": 0.05}
+    first = sync_simhash.follow(index, **options)
+    assert next(each.has_lease for each in first if each.state == "waiting")
+    with pytest.raises(LeaseError) as refused:
+        list(sync_simhash.follow(index, wait=False, **options))
+    assert refused.value.kind == "held"
+    second = sync_simhash.follow(index, **options)
+    assert next(second).state == "standby"
+    put(server, index, numbered(texts(5)))
+    assert next(each for each in second if each.state == "waiting").written == 5  # the first shows no sign of life
+    assert next(each for each in first if each.state == "standby").errors == {}  # it has noticed, and waits
+    second.close()
+    assert next(each for each in first if each.state == "waiting").has_lease
+    first.close()
+
+
+def test_two_that_start_together(server, index, state, sync_simhash):
+    """Both make the index of leases; its shard is not there at once. One gets the lease, the other waits."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+
+    def begin(number):
+        with contextlib.closing(make_client(server)) as client:
+            options = {"state_index": f"{state}-{number // 4}", "interval": 0.05}
+            reports = SimHashClient(client).follow(index, **options)
+            found = next(each for each in reports if each.state in ("waiting", "standby"))
+            together.wait(60)
+            reports.close()
+            return found.state
+
+    together = threading.Barrier(4)
+    for number in range(3):
+        with ThreadPoolExecutor(4) as pool:
+            states = list(pool.map(begin, range(4 * number, 4 * number + 4)))
+        assert sorted(states) == ["standby"] * 3 + ["waiting"]
+
+
+def test_outages_are_waited_for(server, index, state, sync_client, impatient):
+    """A connection that breaks, a busy server, a shard without a primary; then it goes on."""
+    if server.product == "opensearch":
+        from opensearchpy import ConnectionError as Broken, TransportError
+
+        errors = [Broken("N/A", "refused", Exception()), TransportError(503, "busy", {})]
+    else:
+        from elastic_transport import ApiResponseMeta, ConnectionError as Broken
+        from elasticsearch import ApiError
+
+        errors = [Broken("refused"), ApiError("busy", ApiResponseMeta(503, "1.1", {}, 0.0, None), {})]
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(5)))
+    stats = sync_client.indices.stats
+    trouble = [errors[0], *[errors[1]] * 9, {"_shards": {"failed": 1}}]
+
+    def failing(**arguments):
+        if not trouble:
+            return stats(**arguments)
+        found = trouble.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    sync_client.indices.stats = failing
+    done = last(simhash.follow(index, once=True, state_index=state))
+    assert (done.written, done.errors) == (5, {"unreachable": 1, "busy": 1, "shards": 1})
+
+
+def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impatient):
+    """Then everything is written and grouped."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(20)))
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    reports = sync_simhash.follow(index, state_index=state, interval=0.01)
+    assert next(each for each in reports if each.state == "retrying").errors == {"blocked": 1}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    done = next(each for each in reports if each.state == "waiting" and each.regrouped)
+    assert (done.written, done.regrouped) == (20, 20)
+    put(server, index, [{"_id": f"later-{each}", "body": text} for each, text in enumerate(texts(5))])
+    assert next(each for each in reports if each.state == "grouping").written == 25
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    assert next(each for each in reports if each.state == "retrying").errors == {"blocked": 2}
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    done = next(each for each in reports if each.state == "waiting")
+    reports.close()
+    assert (done.regrouped, done.failed) == (25, 0)
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_it_can_be_stopped_while_groups_are_decided(server, index, state, sync_simhash):
+    """Between any two requests; the next follower decides them."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(20)))
+    for number in range(1, 6):
+        reports = sync_simhash.follow(index, state_index=state)
+        grouping = [next(each for each in reports if each.state == "grouping") for _ in range(number)]
+        reports.close()
+        assert grouping[-1].regrouped == 0
+    done = last(sync_simhash.follow(index, state_index=state, once=True, wait=False))
+    assert (done.regrouped, done.failed) == (20, 0)
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
+    """Also where nothing changes; a wrong fingerprint that left no trace is found so."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(40)))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    put(server, index, [{"_id": "hidden", "body": texts(1)[0]}])
+    server.request("POST", f"/{index}-state/_refresh")
+    [document] = server.request("GET", f"/{index}-state/_search")["hits"]["hits"]
+    [place] = document["_source"]["position"]["places"]
+    place["read"] += 1  # as if it had been read
+    server.request("PUT", f"/{index}-state/_doc/{document['_id']}", document["_source"])
+    monkeypatch.setattr("es_simhash.upkeep.follow_places.SECONDS_OF_DAY", 0.01)
+    reports = sync_simhash.follow(index, state_index=state, verify_share=1, interval=0.01, batch=7)
+    done = next(each for each in reports if each.written)
+    reports.close()
+    assert (done.read, done.written) == (0, 1)
+    assert done.verified == 41
+    assert_all_right(read_all(server, index))
+
+
+def test_what_only_the_user_can_change_ends_it(server, index, state, simhash):
+    """An index that is missing or has no scheme; a text field that no document can have."""
+    with pytest.raises(Exception, match="index_not_found"):
+        list(simhash.follow(index, state_index=state))
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    with pytest.raises(MappingError):
+        list(simhash.follow(index, state_index=state))
+    with pytest.raises(InvalidInputError, match="another cluster"):
+        list(simhash.follow(f"far:{index}", state_index=state))
+    with pytest.raises(InvalidInputError, match="state index"):
+        list(simhash.follow(index, state_index=index))
+    put(server, index, numbered(texts(3)))
+    assert last(simhash.follow(index, text_field="body", once=True, state_index=state)).written == 3

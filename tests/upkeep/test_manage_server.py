@@ -1,0 +1,299 @@
+"""Creating, preparing, checking and clearing indices on real servers."""
+
+import pytest
+
+from es_simhash import (
+    InvalidInputError,
+    MappingError,
+    NoIndexError,
+    build_component_template,
+    build_index_template,
+    build_mapping,
+    get_scheme,
+)
+from es_simhash.mapping.marker import is_marked, marker_name, markers_in_use
+from es_simhash.mapping.meta import build_settings, read_settings
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
+
+
+def mapping_of(server, index):
+    return server.request("GET", f"/{index}/_mapping")[index]["mappings"]
+
+
+def test_create_keeps_what_is_the_callers_own(server, index, simhash):
+    """Their mapping, their ``_meta`` and their settings stand beside ours."""
+    mappings = {"_meta": {"owner": "search team"}, "properties": {"body": {"type": "text"}}}
+    simhash.create_index(index, text_field="body", max_distance=8, mappings=mappings, settings=ONE_SHARD)
+    held = mapping_of(server, index)
+    assert held["properties"]["body"] == {"type": "text"}
+    assert held["_meta"]["owner"] == "search team"
+    assert held["_meta"]["es_simhash"]["simhash"]["scheme"]["name"] == get_scheme("shingles").name
+    assert held["properties"]["simhash"]["properties"]["block0"]["type"] == "keyword"
+    [report] = simhash.check(index)
+    assert (report.ready, report.problems, report.max_distance, report.text_fields) == (True, (), 8, ("body",))
+
+
+def test_create_refuses_a_clash(index, simhash):
+    """Before any request."""
+    with pytest.raises(InvalidInputError, match="another prefix"):
+        simhash.create_index(index, mappings={"properties": {"simhash": {"type": "keyword"}}})
+
+
+def test_an_index_that_exists_is_not_created_again(index, simhash):
+    """The client's own error, unchanged."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    with pytest.raises(Exception, match="resource_already_exists"):
+        simhash.create_index(index)
+
+
+def test_an_index_that_parses_no_document_is_refused(server, index, simhash):
+    """With or without our fields: searches there find nothing, and say that they are complete."""
+    plain, document = f"{index}-plain", {"_id": "a", "body": TEXT}
+    server.request("PUT", f"/{index}", {"mappings": build_mapping(text_field="body") | {"enabled": False}})
+    server.request("PUT", f"/{plain}", {"mappings": {"enabled": False}})
+    for call in (
+        lambda: simhash.find_near_dups(index, TEXT),
+        lambda: list(simhash.ingest(index, [document])),
+        lambda: list(simhash.backfill(index)),
+        lambda: simhash.reconcile(index),
+        lambda: simhash.put_mapping(plain),
+        lambda: list(simhash.backfill(plain, text_field="body")),
+        lambda: list(simhash.backfill(f"{index}*", text_field="body")),
+        lambda: simhash.create_index(f"{index}-new", mappings={"enabled": False}),
+    ):
+        with pytest.raises(MappingError, match="the whole mapping is not enabled"):
+            call()
+    [report] = simhash.check(index)
+    assert (report.ready, [each.kind for each in report.faults]) == (False, ["not_parsed"])
+
+
+def test_an_index_replaced_by_one_that_parses_no_document_is_noticed(server, index, simhash):
+    """By a client that knows the settings of the former."""
+    mapping = build_mapping(text_field="body")
+    del mapping["properties"]["simhash"]["properties"][marker_name(read_settings(mapping))]
+    server.request("PUT", f"/{index}", {"mappings": mapping})
+    assert list(simhash.find_near_dups(index, TEXT)) == []
+    server.request("DELETE", f"/{index}")
+    server.request("PUT", f"/{index}", {"mappings": mapping | {"enabled": False}})
+    with pytest.raises(MappingError, match="the whole mapping is not enabled"):
+        simhash.find_near_dups(index, TEXT)
+
+
+def test_put_mapping_prepares_an_index_that_exists(server, index, simhash):
+    """Their fields and ``_meta`` stay; saying less the second time takes nothing back."""
+    server.request(
+        "PUT", f"/{index}", {"mappings": {"_meta": {"owner": "x"}, "properties": {"body": {"type": "text"}}}}
+    )
+    assert simhash.put_mapping(index, text_field="body", max_distance=5) == [index]
+    assert simhash.put_mapping(index) == [index]
+    held = mapping_of(server, index)
+    assert held["_meta"]["owner"] == "x"
+    assert held["_meta"]["es_simhash"]["simhash"]["text_fields"] == ["body"]
+    assert held["_meta"]["es_simhash"]["simhash"]["max_distance"] == 5
+    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1"]
+
+
+def test_put_mapping_refuses_another_scheme(index, make_simhash):
+    """Bits of two schemes in one field cannot be told apart."""
+    make_simhash().create_index(index, scheme="words", settings=ONE_SHARD)
+    with pytest.raises(MappingError, match=r"words-1.*keywords.*second prefix"):
+        make_simhash().put_mapping(index, scheme="keywords")
+
+
+def test_put_mapping_of_several_writes_to_none_if_one_does_not_fit(server, index, simhash):
+    """All or nothing."""
+    server.request("PUT", f"/{index}-a", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    server.request("PUT", f"/{index}-b", {"mappings": {"properties": {"simhash": {"type": "text"}}}})
+    with pytest.raises(MappingError):
+        simhash.put_mapping(f"{index}-*")
+    assert "simhash" not in mapping_of(server, f"{index}-a")["properties"]
+
+
+def test_check_counts_what_has_no_fingerprint(server, index, simhash):
+    """And says what to do."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+    server.request("PUT", f"/{index}/_doc/2?refresh=true", {"body": TEXT})
+    [report] = simhash.check(index)
+    assert (report.ready, report.documents, report.fingerprinted) == (True, 2, 1)
+    assert "backfill" in report.problems[0]
+
+
+def test_check_of_what_is_not_there(index, simhash):
+    """A wildcard that matches nothing is told."""
+    with pytest.raises(NoIndexError, match="no index matches"):
+        simhash.check(f"{index}-*")
+
+
+def test_remove_takes_our_fields_out_and_leaves_the_rest(server, index, simhash):
+    """Documents, the user's ``_meta`` and their fields stay; nothing is found any more."""
+    simhash.create_index(index, text_field="body", mappings={"_meta": {"owner": "x"}}, settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": str(n), "n": n, "body": TEXT} for n in range(50)]))
+    removal = simhash.remove(index)
+    assert (removal.documents, removal.failures, removal.indices) == (50, (), (index,))
+    source = server.request("GET", f"/{index}/_doc/7")["_source"]
+    assert source.pop("simhash", None) is None
+    assert source == {"n": 7, "body": TEXT}
+    assert mapping_of(server, index)["_meta"] == {"owner": "x"}
+    query = {"query": {"exists": {"field": "simhash"}}}
+    assert server.request("POST", f"/{index}/_count", query)["count"] == 0
+    with pytest.raises(MappingError):
+        simhash.find_near_dups(index, TEXT)
+    assert simhash.put_mapping(index, text_field="body") == [index]
+
+
+@pytest.fixture
+def template(server, index):
+    """A template that gives *index*, and nothing else, our fields with the scheme shingles and max_distance 5."""
+    component = build_component_template(scheme="shingles", text_field="body", max_distance=5)
+    server.request("PUT", f"/_component_template/{index}", component)
+    server.request("PUT", f"/_index_template/{index}", build_index_template([index], component=index, priority=9001))
+    yield
+    server.request("DELETE", f"/_index_template/{index}")
+    server.request("DELETE", f"/_component_template/{index}")
+
+
+def fill(server, simhash, index):
+    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}], on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+
+
+@pytest.mark.usefixtures("template")
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("scheme", ["words", "shingles"])
+def test_create_outdoes_a_template(server, index, make_simhash, scheme, value):
+    """A client that remembers the template's settings notices that the index was created again with others."""
+    stale, creator = make_simhash(), make_simhash()
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    fill(server, stale, index)
+    assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
+    server.request("DELETE", f"/{index}")
+    settings = creator.create_index(index, scheme=scheme, text_field=["title", "body"], value=value, settings=ONE_SHARD)
+    assert read_settings(mapping_of(server, index)) == settings
+    assert is_marked(mapping_of(server, index), settings, prefix="simhash")
+    assert creator.check(index)[0].faults == ()
+    fill(server, creator, index)
+    assert [each.id for each in creator.find_near_dups(index, TEXT)] == ["1"]
+    for _ in range(2):
+        found = stale.find_near_dups(index, TEXT)
+        assert ([each.id for each in found], found.scheme) == (["1"], get_scheme(scheme))
+
+
+@pytest.mark.usefixtures("template")
+def test_an_index_with_two_markers(server, index, make_simhash):
+    """Check names an index that was created without our method; a new client and put_mapping do not fall for it."""
+    stale = make_simhash()
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
+    fill(server, stale, index)
+    stale.find_near_dups(index, TEXT)
+    server.request("DELETE", f"/{index}")
+    ours = build_mapping(scheme="words", text_field="body", max_distance=5)
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": ours})
+    assert len(markers_in_use(mapping_of(server, index), prefix="simhash")) == 2
+    fresh = make_simhash()
+    fill(server, fresh, index)
+    assert [each.id for each in fresh.find_near_dups(index, TEXT)] == ["1"]
+    [fault] = fresh.check(index)[0].faults
+    assert (fault.kind, fault.found) == ("several_markers", "2")
+    fresh.put_mapping(index)
+    assert fresh.check(index)[0].faults == ()
+    assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
+
+
+def fill_up(server, index):
+    """Let the mapping of *index* have as many fields as it may."""
+    for limit in range(1, 60):
+        try:
+            server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": limit})
+            server.request("PUT", f"/{index}/_mapping", {"properties": {"body": {"type": "text"}}})
+        except Exception:  # noqa: BLE001, S112 -- the server has more fields than this
+            continue
+        with pytest.raises(Exception, match="total fields"):
+            server.request("PUT", f"/{index}/_mapping", {"properties": {"other": {"type": "text"}}})
+        return
+    pytest.fail("no limit was found")
+
+
+def test_remove_where_the_mapping_is_full(server, index, make_simhash):
+    """It needs no new field: the old marker is retired, and our entry is gone."""
+    simhash, stale = make_simhash(), make_simhash()
+    mappings = {"properties": {"body": {"type": "text"}}}
+    simhash.create_index(index, text_field="body", mappings=mappings, settings=ONE_SHARD)
+    fill(server, simhash, index)
+    assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
+    fill_up(server, index)
+    removal = simhash.remove(index)
+    assert (removal.documents, removal.failures, removal.indices) == (1, (), (index,))
+    assert read_settings(mapping_of(server, index)) is None
+    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
+    with pytest.raises(MappingError):
+        stale.find_near_dups(index, TEXT)
+
+
+def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
+    """Without the field for retired markers: remove says what it would add, and changes no document."""
+    mapping = build_mapping(text_field="body")
+    del mapping["properties"]["simhash"]["properties"]["retired"]
+    mapping["properties"]["body"] = {"type": "text"}
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
+    fill(server, simhash, index)
+    fill_up(server, index)
+    before = mapping_of(server, index)
+    with pytest.raises(Exception, match="total fields") as raised:
+        simhash.remove(index)
+    assert "adds simhash.retired:" in raised.value.__notes__[0]
+    assert mapping_of(server, index) == before
+    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1"]
+    with pytest.raises(Exception, match="total fields") as raised:
+        simhash.put_mapping(index, max_distance=9)
+    wanted = marker_name(build_settings(text_field="body", max_distance=9))
+    assert f"adds simhash.retired, simhash.{wanted}:" in raised.value.__notes__[0]
+    server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": 100})
+    assert simhash.remove(index).indices == (index,)
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_derived_source_takes_no_marker(server, index, simhash):
+    """Such an index takes no field alias: it gets the other fields, whether it is made or exists, and is searched."""
+    settings = {**ONE_SHARD, "index.derived_source.enabled": True}
+    body = {"properties": {"body": {"type": "text", "store": True}}}
+    simhash.create_index(index, text_field="body", mappings=body, settings=settings)
+    template = build_mapping(text_field="body", derived_source=True)
+    template["properties"] |= body["properties"]
+    server.request("PUT", f"/{index}-template", {"settings": settings, "mappings": template})
+    assert mapping_of(server, f"{index}-template") == mapping_of(server, index)
+    for name, add in ((f"{index}-put", simhash.put_mapping), (f"{index}-backfill", simhash.backfill)):
+        server.request("PUT", f"/{name}", {"settings": settings, "mappings": body})
+        server.request("PUT", f"/{name}/_doc/0?refresh=true", {"body": TEXT})
+        list(add(name, text_field="body"))
+    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
+    assert [
+        each.action for each in simhash.ingest(index, [{"_id": "1", "body": TEXT}, {"_id": "2", "body": TEXT + "!"}])
+    ] == ["written", "tagged"]
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1", "2"]
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
+    """From a template, by create_index and by put_mapping, also again; an update keeps them, and lookups find them."""
+    settings = {**ONE_SHARD, "index.derived_source.enabled": True}
+    body = {"properties": {"body": {"type": "text", "store": True}}}
+    component = build_component_template(text_field="body", derived_source=True, passages=True)
+    made, put = f"{index}-made", f"{index}-put"
+    server.request("PUT", f"/{index}", {**component["template"], "settings": settings})
+    simhash.create_index(made, text_field="body", passages=True, mappings=body, settings=settings)
+    server.request("PUT", f"/{put}", {"settings": settings, "mappings": body})
+    for name in (put, put, made, index):
+        simhash.put_mapping(name, text_field="body", passages=True)
+    text = " ".join(f"{TEXT} {number}" for number in range(9))
+    for name in (index, made, put):
+        reports = simhash.ingest(name, [{"_id": "1", "body": text}, {"_id": "2", "body": text + "!"}])
+        assert [each.action for each in reports] == ["written", "tagged"]
+        simhash.remove(name, groups_only=True)
+        list(simhash.backfill(name))
+        assert [each.id for each in simhash.find_passages(name, text)] == ["1", "2"]

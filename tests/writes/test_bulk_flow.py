@@ -1,0 +1,348 @@
+"""Bulk requests: what is refused for load is sent again, what is refused for good is told, nothing is lost."""
+
+import copy
+
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import InvalidInputError
+from es_simhash.transport.protocol import Call, Wait
+from es_simhash.transport.retry_flow import ATTEMPTS, LONGEST_WAIT_SECONDS
+from es_simhash.writes.bulk_flow import Bulk, send_bulk
+from es_simhash.writes.operations import Operation, Refusal, to_operation
+from tests.transport.by_hand import ServerError, carry_out
+
+
+def operations(count):
+    return [Operation("index", {"_index": "i", "_id": str(n)}, {"n": n}) for n in range(count)]
+
+
+def send(sent, answer):
+    """Carry *sent* out; return the outcomes, the ids of each request, and the waits in seconds."""
+    flow, requests, waits = send_bulk(sent), [], []
+    result, error = None, None
+    while True:
+        try:
+            request = flow.throw(error) if error else flow.send(result)
+        except StopIteration as stop:
+            return stop.value, requests, waits
+        result = error = None
+        if isinstance(request, Wait):
+            waits.append(request.seconds)
+            continue
+        assert isinstance(request, Call)
+        headers = [line["index"] for line in request.arguments["body"][::2]]
+        requests.append([header["_id"] for header in headers])
+        found = answer(len(requests) - 1, requests[-1])
+        result, error = (None, found) if isinstance(found, Exception) else (found, None)
+
+
+def done(ids, statuses=None):
+    statuses = statuses or {}
+    items = []
+    for each in ids:
+        status = statuses.get(each, 201)
+        error = {} if status < 400 else {"error": {"type": "t", "reason": f"status {status}"}}
+        items.append({"index": {"_index": "i", "_id": each, "status": status, **error}})
+    return {"items": items}
+
+
+def test_nothing_is_no_request():
+    """An empty bulk request is refused by servers."""
+    assert send([], None) == ([], [], [])
+
+
+def test_outcomes_are_in_order():
+    """One request; a refusal is an outcome like any other."""
+    outcomes, requests, waits = send(operations(3), lambda _, ids: done(ids, {"1": 400}))
+    assert [(each.id, each.status, each.is_done) for each in outcomes] == [
+        ("0", 201, True),
+        ("1", 400, False),
+        ("2", 201, True),
+    ]
+    assert outcomes[1].error == Refusal(400, "t", "status 400")
+    assert (requests, waits) == ([["0", "1", "2"]], [])
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_only_what_was_refused_for_load_is_sent_again(status):
+    """After a wait that grows."""
+    outcomes, requests, waits = send(
+        operations(4),
+        lambda n, ids: done(ids, {"1": status, "3": status} if n == 0 else {"3": status} if n == 1 else {}),
+    )
+    assert all(each.is_done for each in outcomes)
+    assert [each.id for each in outcomes] == ["0", "1", "2", "3"]
+    assert requests == [["0", "1", "2", "3"], ["1", "3"], ["3"]]
+    assert waits == sorted(waits)
+    assert 0 < waits[0] < waits[1]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_request_refused_whole_is_sent_again(status):
+    """As if each of its operations had been."""
+    outcomes, requests, waits = send(operations(2), lambda n, ids: ServerError(status) if n < 2 else done(ids))
+    assert all(each.is_done for each in outcomes)
+    assert (len(requests), len(waits)) == (3, 2)
+
+
+def test_an_end_to_trying():
+    """What is still refused then is told with its status; the rest is written."""
+    outcomes, requests, waits = send(operations(2), lambda _, ids: done(ids, {"1": 429}))
+    assert [each.status for each in outcomes] == [201, 429]
+    assert (len(requests), len(waits)) == (ATTEMPTS, ATTEMPTS - 1)
+    assert waits == sorted(waits)
+    assert max(waits) == LONGEST_WAIT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(413, "too large"), (400, "action_request_validation_exception: id is too long")]
+)
+def test_a_request_refused_for_one_operation_is_halved(status, text):
+    """Until that one is alone; its outcome is the refusal, and the others are written once."""
+    written = []
+
+    def answer(_, ids):
+        if "5" in ids:
+            return ServerError(status, text)
+        written.extend(ids)
+        return done(ids)
+
+    outcomes, _, waits = send(operations(9), answer)
+    assert [each.status for each in outcomes] == [201] * 5 + [status] + [201] * 3
+    assert [each.id for each in outcomes] == [str(n) for n in range(9)]
+    assert sorted(written) == list("01234678")
+    assert waits == []
+
+
+def test_load_in_a_half_is_tried_again():
+    """Halving and waiting do not get in each other's way."""
+    outcomes, _, waits = send(
+        operations(4),
+        lambda n, ids: ServerError(413) if len(ids) > 2 else ServerError(429) if n == 1 else done(ids),
+    )
+    assert all(each.is_done for each in outcomes)
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [ServerError(401), ServerError(400, "parse"), ServerError(500), ConnectionError("gone")]
+)
+def test_any_other_failure_is_the_clients_own(error):
+    """The very object."""
+    with pytest.raises(type(error)) as caught:
+        send(operations(3), lambda *_: error)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("action", "operation"),
+    [
+        ({"_id": "1", "version": 3, "a": 1}, Operation("index", {"_index": "i", "_id": "1"}, {"version": 3, "a": 1})),
+        (
+            {"_op_type": "create", "_index": "j", "routing": "r", "_source": {"a": 1}},
+            Operation("create", {"_index": "j", "routing": "r"}, {"a": 1}),
+        ),
+        (
+            {"_op_type": "update", "_id": "1", "_routing": "r", "retry_on_conflict": 3, "doc": {"a": 1}},
+            Operation("update", {"_index": "i", "_id": "1", "routing": "r", "retry_on_conflict": 3}, {"doc": {"a": 1}}),
+        ),
+        (
+            {"_id": "1", "_if_seq_no": 4, "_if_primary_term": 1, "a": 1},
+            Operation("index", {"_index": "i", "_id": "1", "if_seq_no": 4, "if_primary_term": 1}, {"a": 1}),
+        ),
+        (
+            {"_op_type": "update", "_id": "1", "_retry_on_conflict": 3, "doc": {"a": 1}},
+            Operation("update", {"_index": "i", "_id": "1", "retry_on_conflict": 3}, {"doc": {"a": 1}}),
+        ),
+        ({"_op_type": "delete", "_id": "1", "_source": {}}, Operation("delete", {"_index": "i", "_id": "1"})),
+        ({"_id": None, "a": 1}, Operation("index", {"_index": "i"}, {"a": 1})),
+    ],
+)
+def test_actions_as_the_helpers_take_them(action, operation):
+    """Metadata to the first line, the rest to the second; the action is not changed."""
+    before = copy.deepcopy(action)
+    assert to_operation(action, "i") == operation
+    assert len(operation.lines()) == (1 if operation.kind == "delete" else 2)
+    assert action == before
+
+
+@pytest.mark.parametrize("action", ["text", None, {"_op_type": "upsert"}])
+def test_what_is_no_action_is_refused(action):
+    """With what to give."""
+    with pytest.raises(InvalidInputError, match="give"):
+        to_operation(action, "i")
+
+
+def test_a_document_that_a_pipeline_drops_is_not_done():
+    """The server answers with status 200 and no sequence number; an update that changes nothing has one."""
+    dropped = {"index": {"_index": "i", "_id": "0", "status": 200, "result": "noop"}}
+    same = {"update": {"_index": "i", "_id": "1", "status": 200, "result": "noop", "_seq_no": 7, "_primary_term": 1}}
+    outcomes, requests, _ = send(operations(2), lambda _, ids: {"items": [dropped, same]})
+    assert [(each.is_done, each.is_dropped) for each in outcomes] == [(False, True), (True, False)]
+    assert len(requests) == 1
+
+
+class Documents:
+    """
+    An index that carries operations out in order, and answers as *trouble* says.
+
+    Args:
+        trouble:
+            For each operation sent, one after another: ``None``; ``"busy"``: refused with 429; ``"unsure"``: carried
+            out, and answered with 503. Nothing goes wrong after its end.
+        rename:
+            What a pipeline makes of an id.
+    """
+
+    def __init__(self, trouble=(), *, rename=lambda id_: id_, held=()):
+        self.docs = dict(held)
+        self.trouble = iter(trouble)
+        self.rename = rename
+        self.requests = []
+        self.waits = []
+
+    def carry_out(self, flow):
+        answer = None
+        while True:
+            try:
+                request = flow.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(request, Wait):
+                self.waits.append(request.seconds)
+                answer = None
+                continue
+            if request.api == "mget":
+                asked = [each["_id"] for each in request.arguments["body"]["docs"]]
+                answer = {"docs": [{"found": each in self.docs, "_source": self.docs.get(each)} for each in asked]}
+                continue
+            lines, items = iter(request.arguments["body"]), []
+            for line in lines:
+                [(kind, header)] = line.items()
+                items.append(self._item(kind, header, None if kind == "delete" else next(lines)))
+            self.requests.append([(kind, item["_id"]) for each in items for kind, item in each.items()])
+            answer = {"items": items}
+
+    def _item(self, kind, header, body):
+        id_ = self.rename(header["_id"])
+        trouble = next(self.trouble, None)
+        status = 429 if trouble == "busy" else self.write(kind, id_, body)
+        status = 503 if trouble == "unsure" else status
+        error = {"error": {"type": "t", "reason": "r"}} if status >= 400 and status != 404 else {}
+        return {kind: {"_index": "i", "_id": id_, "status": status, "result": "x", **error}}
+
+    def write(self, kind, id_, body):
+        if body == {"is": "malformed"}:
+            return 400
+        if kind == "create" and id_ in self.docs:
+            return 409
+        if kind in ("update", "delete") and id_ not in self.docs:
+            return 404
+        if kind == "delete":
+            del self.docs[id_]
+        else:
+            self.docs[id_] = {**self.docs[id_], **body["doc"]} if kind == "update" else body
+        return 200
+
+
+@st.composite
+def operation_lists(draw):
+    found = []
+    for number in range(draw(st.integers(1, 8))):
+        kind = draw(st.sampled_from(["index", "create", "update", "delete"]))
+        field = draw(st.sampled_from("ab"))
+        body = draw(st.sampled_from([{field: number}, {"is": "malformed"}]))
+        body = None if kind == "delete" else {"doc": {field: number}} if kind == "update" else body
+        found.append(Operation(kind, {"_index": "i", "_id": draw(st.sampled_from("12"))}, body))
+    return found
+
+
+@given(operation_lists(), st.lists(st.sampled_from([None, "busy", "unsure"]), max_size=8))
+def test_operations_on_one_document_keep_their_order(sent, trouble):
+    """
+    Whatever was refused for load, with or without effect: the index ends as if all had gone out one by one.
+
+    What would have been written one by one is reported as done.
+    """
+    one_by_one = Documents()
+    statuses = [one_by_one.write(each.kind, each.header["_id"], each.body) for each in sent]
+    index = Documents(trouble)
+    outcomes = index.carry_out(send_bulk(sent))
+    assert index.docs == one_by_one.docs
+    for operation, status, outcome in zip(sent, statuses, outcomes, strict=True):
+        if status == 200 and operation.kind in ("index", "update"):
+            assert outcome.is_done, operation
+
+
+def test_an_older_text_never_replaces_a_newer_one():
+    """What met a 429 is not sent again once a later operation has replaced the document; both are done."""
+    older, newer = (Operation("index", {"_index": "i", "_id": "1"}, {"text": text}) for text in ("older", "newer"))
+    index = Documents(["busy", None])
+    outcomes = index.carry_out(send_bulk([older, newer]))
+    assert index.docs == {"1": {"text": "newer"}}
+    assert [each.is_done for each in outcomes] == [True, True]
+    assert (len(index.requests), index.waits) == (1, [])
+
+
+def test_an_update_waits_for_what_it_changes():
+    """It goes out in a request of its own, after what comes before it on the same document, and nothing else waits."""
+    sent = [
+        Operation("index", {"_index": "i", "_id": "1"}, {"a": 1}),
+        Operation("update", {"_index": "i", "_id": "1"}, {"doc": {"b": 2}}),
+        Operation("index", {"_index": "i", "_id": "2"}, {"a": 3}),
+    ]
+    index = Documents(["busy"])
+    outcomes = index.carry_out(send_bulk(sent))
+    assert index.requests == [[("index", "1"), ("index", "2")], [("index", "1")], [("update", "1")]]
+    assert index.docs == {"1": {"a": 1, "b": 2}, "2": {"a": 3}}
+    assert [each.id for each in outcomes] == ["1", "1", "2"]
+
+
+@pytest.mark.parametrize("kind", ["index", "create"])
+def test_a_document_without_an_id_is_written_once(kind):
+    """However often its answer is lost: it gets an id, and is created."""
+    sent = [Operation(kind, {"_index": "i"}, {"n": n}) for n in range(3)]
+    index = Documents(["unsure", None, "busy", "unsure", "unsure"])
+    outcomes = index.carry_out(send_bulk(sent))
+    assert sorted(each["n"] for each in index.docs.values()) == [0, 1, 2]
+    assert all(each.is_done for each in outcomes)
+    assert [index.docs[each.id]["n"] for each in outcomes] == [0, 1, 2]
+    assert all(each.header == {"_index": "i"} for each in sent)
+
+
+def test_an_id_that_a_pipeline_chooses():
+    """A document indexed replaces the one that has that id; one created is refused. The outcome names that id."""
+    held = {"p": {"n": 0}}
+    index = Documents(rename=lambda id_: "p", held=held)
+    [outcome] = index.carry_out(send_bulk([Operation("index", {"_index": "i"}, {"n": 1})]))
+    assert (outcome.is_done, outcome.id, index.docs, index.waits) == (True, "p", {"p": {"n": 1}}, [])
+    index = Documents(rename=lambda id_: "p", held=held)
+    [outcome] = index.carry_out(send_bulk([Operation("create", {"_index": "i"}, {"n": 1})]))
+    assert (outcome.status, index.docs) == (409, held)
+
+
+def test_a_delete_whose_answer_was_lost_is_done():
+    """Sent again it finds nothing."""
+    index = Documents(["unsure"], held={"1": {}})
+    [outcome] = index.carry_out(send_bulk([Operation("delete", {"_index": "i", "_id": "1"})]))
+    assert (outcome.is_done, index.docs) == (True, {})
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_script_that_may_have_run_is_not_sent_again(status, is_whole):
+    """Only a 429 says that nothing was done; with ``if_seq_no`` the server runs a script once, whatever is sent."""
+    header = {"_index": "i", "_id": "1"}
+    sent = [
+        Operation("update", header, {"script": "ctx._source.n += 1"}),
+        Operation("update", {**header, "_id": "2", "if_seq_no": 3, "if_primary_term": 1}, {"script": "x"}),
+        Operation("update", {**header, "_id": "3"}, {"doc": {"n": 1}}),
+    ]
+    bulk = Bulk(sent, repeats_scripts=False)
+    refused = ServerError(status) if is_whole else done("123", dict.fromkeys("123", status))
+    again = "123" if status == 429 else "23"
+    run = carry_out(bulk.finish(refused), lambda _: done(again))
+    assert [each.is_done for each in run.result] == [status == 429, True, True]
+    assert run.result[0].status == (201 if status == 429 else status)
+    assert len(run.calls) == 1

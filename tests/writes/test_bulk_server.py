@@ -1,0 +1,364 @@
+"""The ingest helper inside the clients' own bulk helpers, and the clients' own errors, on real servers."""
+
+import asyncio
+import importlib
+import uuid
+
+import pytest
+
+from es_simhash import SimHashClient, to_hex, with_fingerprints
+from es_simhash.hashing import fingerprint
+from tests.estates.wire import Wire
+from tests.servers.fixtures import client_through, make_client
+from tests.servers.support import read_all, texts
+
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+OTHER = "Shares fell sharply after the company cut its forecast for the coming year."
+ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
+
+
+def helpers_of(client):
+    return importlib.import_module(f"{type(client).__module__.partition('.')[0]}.helpers")
+
+
+def stored(server, index, id_):
+    return server.request("GET", f"/{index}/_doc/{id_}", missing_ok=True)["_source"].get("simhash")
+
+
+def hex_of(text):
+    return to_hex(fingerprint(text))
+
+
+@pytest.mark.parametrize("name", ["bulk", "streaming_bulk", "parallel_bulk"])
+def test_the_sync_helpers_take_it(server, index, sync_client, name):
+    """Each of the three, wrapped around the actions the user already has."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    actions = [{"_index": index, "_id": str(n), "body": f"{TEXT} {n}"} for n in range(30)]
+    outcome = getattr(helpers_of(sync_client), name)(sync_client, simhash.with_fingerprints(index, actions))
+    assert len(list(outcome)) == (2 if name == "bulk" else 30)
+    assert stored(server, index, "7")["fingerprint"] == hex_of(f"{TEXT} 7")
+
+
+@pytest.mark.parametrize("fault", ["lost", "503 after the work"])
+@pytest.mark.parametrize("id_from", [None, "random"])
+def test_a_request_that_the_client_sends_again(server, index, fault, id_from):
+    """Documents without an id are written twice by it; with ids made beforehand each is written once."""
+    wire = Wire(script={("bulk", 0): fault})
+    client = make_client(server, **wire.options(server.product))
+    try:
+        simhash = SimHashClient(client)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        actions = simhash.with_fingerprints(index, [{"body": TEXT}, {"body": OTHER}], id_from=id_from)
+        assert helpers_of(client).bulk(client, actions, index=index, refresh=True) == (2, [])
+        assert wire.log
+        assert len(simhash.find_near_dups(index, TEXT)) == (2 if id_from is None else 1)
+    finally:
+        client.close()
+
+
+def test_the_async_helper_takes_it(server, index, async_client, runner):
+    """From a list and from an async source."""
+
+    async def source():
+        yield {"_index": index, "_id": "2", "body": OTHER}
+
+    async def main():
+        from es_simhash import AsyncSimHashClient
+
+        simhash = AsyncSimHashClient(async_client)
+        await simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        bulk = helpers_of(async_client).async_bulk
+        first = simhash.with_fingerprints(index, [{"_index": index, "_id": "1", "body": TEXT}])
+        assert (await bulk(async_client, first))[0] == 1
+        assert (await bulk(async_client, simhash.with_fingerprints(index, source())))[0] == 1
+        plain = with_fingerprints([{"_index": index, "_id": "3", "body": TEXT}], text_field="body")
+        assert (await bulk(async_client, plain))[0] == 1
+
+    runner.run(main())
+    assert [stored(server, index, n)["fingerprint"] for n in "123"] == [hex_of(TEXT), hex_of(OTHER), hex_of(TEXT)]
+
+
+def test_updates_keep_fingerprint_and_text_together(server, index, sync_client):
+    """What the stored document says after partial updates, upserts, clearing and a delete."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    helpers = helpers_of(sync_client)
+
+    def write(*actions):
+        actions = [{"_index": index, **action} for action in actions]
+        helpers.bulk(sync_client, simhash.with_fingerprints(index, actions))
+
+    write({"_id": "1", "body": TEXT, "views": 1}, {"_id": "2", "body": TEXT}, {"_id": "3", "body": TEXT})
+    write(
+        {"_op_type": "update", "_id": "1", "doc": {"body": OTHER}},
+        {"_op_type": "update", "_id": "2", "doc": {"body": ""}},
+        {"_op_type": "update", "_id": "3", "doc": {"views": 5}},
+        {"_op_type": "update", "_id": "4", "doc": {"body": TEXT}, "doc_as_upsert": True},
+        {"_op_type": "update", "_id": "5", "doc": {"body": OTHER}, "upsert": {"body": TEXT}},
+    )
+    assert stored(server, index, "1")["fingerprint"] == hex_of(OTHER)
+    assert stored(server, index, "2") is None
+    assert stored(server, index, "3")["fingerprint"] == hex_of(TEXT)
+    assert [stored(server, index, n)["fingerprint"] for n in "45"] == [hex_of(TEXT)] * 2
+    server.request("POST", f"/{index}/_refresh")
+    assert {each.id for each in simhash.find_near_dups(index, TEXT)} == {"3", "4", "5"}
+    write({"_op_type": "update", "_id": "2", "doc": {"body": TEXT}}, {"_op_type": "delete", "_id": "3"})
+    assert stored(server, index, "2")["fingerprint"] == hex_of(TEXT)
+
+
+@pytest.fixture
+def own_index(opensearch):
+    """A client on OpenSearch, whatever the server of the session, and an index with one document."""
+    client, index = make_client(opensearch), f"test-{uuid.uuid4().hex}"
+    simhash = SimHashClient(client)
+    try:
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+        yield simhash, index
+    finally:
+        opensearch.remove(index)
+        client.close()
+
+
+def test_a_script_clears_the_fingerprint_it_may_falsify(opensearch, own_index):
+    """Where the server has Painless: the fields go, the script does its work."""
+    simhash, index = own_index
+    script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
+    [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
+    assert report.action == "written"
+    assert "backfill" in report.reason
+    assert opensearch.request("GET", f"/{index}/_doc/1")["_source"] == {"body": OTHER}
+
+
+COMMENTS = ["", "// int twice(int n) {\n", "/* twice\n */ // n\r\n", "/* int f() { */ "]
+SCRIPTS = {
+    "int twice(int n /* ) */) { return 2 * n } ctx._source.n = twice(2)": False,
+    "def twice(def n) // begins\n{ return 2 * n } ctx._source.n = twice(2)": False,
+    "int[] twice(List n, Map m) { return new int[] {4} } ctx._source.n = twice(null, null)[0]": False,
+    "for (int n : new int[] {2}) { ctx._source.n = n * 2 }": True,
+    "String n = '/* no comment'; ctx._source.n = 4 // the end": True,
+}
+
+
+def test_comments_and_functions_do_not_break_a_script(opensearch, own_index):
+    """The fields go first where they can, and a script that defines functions is left as it is."""
+    simhash, index = own_index
+    sources = [comment + script for comment in COMMENTS for script in SCRIPTS]
+    list(simhash.ingest(index, [{"_id": source, "body": TEXT} for source in sources], on_duplicate=None))
+    updates = [{"_op_type": "update", "_id": each, "script": {"source": each}} for each in sources]
+    reports = list(simhash.ingest(index, updates, on_duplicate=None))
+    assert {(report.action, report.reason is None) for report in reports} == {("written", False)}
+    stored = read_all(opensearch, index)
+    for comment in COMMENTS:
+        for script, is_cleared in SCRIPTS.items():
+            found = stored[comment + script]
+            assert found["n"] == 4
+            assert ("simhash" not in found) is is_cleared, comment + script
+
+
+def test_one_refused_document_does_not_keep_the_others_out(server, index, simhash):
+    """A mapping conflict is named; everything before and after it is written."""
+    simhash.create_index(index, text_field="body", mappings={"properties": {"n": {"type": "integer"}}})
+    documents = [{"_id": str(n), "n": "no number" if n == 3 else n, "body": TEXT} for n in range(6)]
+    reports = list(simhash.ingest(index, [*documents, "not json", {"_op_type": "guess"}], on_duplicate=None))
+    assert [report.action for report in reports] == ["written"] * 3 + ["refused"] + ["written"] * 2 + ["refused"] * 2
+    assert "no number" in reports[3].reason or "integer" in reports[3].reason
+    assert [report.position for report in reports] == list(range(8))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 5
+
+
+def test_a_read_only_index_refuses_by_name(server, index, simhash):
+    """Each document is reported, none is half-written, and it works again when the block is lifted."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    reports = list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+    assert [report.action for report in reports] == ["refused"]
+    assert "blocked" in reports[0].reason
+    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
+    assert [report.action for report in simhash.ingest(index, [{"_id": "1", "body": TEXT}])] == ["written"]
+
+
+def test_a_missing_index_is_not_created_by_accident(server, index, simhash):
+    """Ingest into an index without our mapping would guess its types: it is refused before anything is written."""
+    with pytest.raises(Exception, match="no such index"):
+        list(simhash.ingest(index, [{"_id": "1", "body": TEXT}], text_field="body"))
+    assert server.request("GET", f"/{index}", missing_ok=True) is None
+
+
+def test_a_source_that_breaks_loses_nothing(server, index, simhash):
+    """What it gave before is written and reported; then its error."""
+
+    def source():
+        yield {"_id": "1", "body": TEXT}
+        yield {"_id": "2", "body": TEXT}
+        raise OSError("disk gone")
+
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    with pytest.raises(OSError, match="disk gone"):
+        list(simhash.ingest(index, source()))
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 2
+
+
+def test_a_server_that_is_down(index):
+    """The client's own error, for both products."""
+    import elasticsearch
+    import opensearchpy
+
+    nowhere = "http://127.0.0.1:9"
+    for client in (
+        elasticsearch.Elasticsearch(nowhere, max_retries=0),
+        opensearchpy.OpenSearch([nowhere], max_retries=0),
+    ):
+        with client, pytest.raises(Exception, match="[Cc]onnection"):
+            SimHashClient(client).find_near_dups(index, TEXT)
+
+
+def test_a_client_of_the_wrong_kind(sync_client, async_client):
+    """Sync and async are told apart at once."""
+    from es_simhash import AsyncSimHashClient
+
+    with pytest.raises(TypeError, match="use AsyncSimHashClient"):
+        SimHashClient(async_client)
+    with pytest.raises(TypeError, match="use SimHashClient"):
+        AsyncSimHashClient(sync_client)
+
+
+def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
+    """The point in time is closed, whenever the task is cancelled."""
+    from es_simhash import AsyncSimHashClient
+    from tests.servers.support import fill, open_contexts
+
+    simhash = AsyncSimHashClient(async_client)
+
+    async def main():
+        for delay in (0.01, 0.05, 0.1, 0.2):
+            task = asyncio.create_task(simhash.find_near_dups(index, fingerprint=7))
+            await asyncio.sleep(delay)
+            task.cancel()
+            await asyncio.wait([task])
+
+    runner.run(simhash.create_index(index, settings=ONE_SHARD))
+    fill(server, index, [7] * 11_000)
+    runner.run(main())
+    for _ in range(50):  # a request cut off in flight may still be running on the server
+        if open_contexts(server, index) == 0:
+            break
+        runner.run(asyncio.sleep(0.1))
+    assert open_contexts(server, index) == 0
+
+
+@pytest.mark.parametrize("on_duplicate", [None, "tag"])
+def test_an_ingest_writes_a_document_without_an_id_once(server, index, sync_simhash, on_duplicate):
+    """Whether its request is sent again by us or by the client; each report names the id that the index has."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    written = {}
+    for fault in ("503", "503 after the work", "lost", "503 for items after the work", "429 for items"):
+        wire = Wire(script={("bulk", 0): fault})
+        documents = [{"body": f"{TEXT} {fault} {n}"} for n in range(5)]
+        with client_through(server, wire) as simhash:
+            reports = list(simhash.ingest(index, documents, on_duplicate=on_duplicate))
+        assert wire.log
+        assert not [report for report in reports if report.action == "refused"]
+        written |= {report.id: document["body"] for report, document in zip(reports, documents, strict=True)}
+        assert {id_: source["body"] for id_, source in read_all(server, index).items()} == written, fault
+
+
+@pytest.mark.parametrize("fault", ["429 for items", "503 for items", "503 for items after the work"])
+def test_an_older_text_never_replaces_a_newer_one(server, index, sync_simhash, fault):
+    """Whichever items are refused for load: documents given later in an ingest win."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    for seed in range(4):
+        wire = Wire(seed=seed, script={("bulk", 0): fault, ("bulk", 1): fault})
+        documents = [{"_id": f"{seed}-{n % 3}", "body": f"{TEXT} {n}"} for n in range(9)]
+        with client_through(server, wire) as simhash:
+            reports = list(simhash.ingest(index, documents, on_duplicate=None))
+        assert {report.action for report in reports} == {"written"}
+        for n in range(3):
+            held = server.request("GET", f"/{index}/_doc/{seed}-{n}")["_source"]
+            assert held["body"] == f"{TEXT} {n + 6}"
+            assert held["simhash"]["fingerprint"] == hex_of(held["body"])
+
+
+def test_an_ingest_pipeline_that_drops_or_renames(server, index, sync_client):
+    """What is dropped is not reported as written; what is renamed is reported by the id that it has."""
+    if server.product == "elasticsearch":
+        pytest.skip("the embedded Elasticsearch has no ingest processors")
+    processors = [
+        {"drop": {"if": "ctx.kind == 'spam'"}},
+        {"set": {"field": "_id", "value": "fixed", "if": "ctx.kind == 'id'"}},
+    ]
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": processors})
+    try:
+        simhash = SimHashClient(sync_client)
+        settings = {**ONE_SHARD, "index.default_pipeline": index}
+        simhash.create_index(index, text_field="body", settings=settings)
+        documents = [
+            {"_id": "1", "kind": "spam", "body": TEXT},
+            {"kind": "spam", "body": TEXT},
+            {"kind": "id", "body": TEXT},
+            {"kind": "id", "body": OTHER},
+        ]
+        reports = list(simhash.ingest(index, documents, on_duplicate=None))
+        assert [report.id for report in reports[2:]] == ["fixed", "fixed"]
+        assert [report.action == "written" for report in reports] == [False, False, True, True]
+        assert server.request("GET", f"/{index}/_doc/fixed")["_source"]["body"] == OTHER
+        server.request("POST", f"/{index}/_refresh")
+        assert simhash.check(index)[0].documents == 1
+    finally:
+        server.request("DELETE", f"/_ingest/pipeline/{index}")
+
+
+def test_an_index_that_makes_its_own_ids(server, index, sync_client):
+    """A time series on Elasticsearch refuses an id of ours, and is given none."""
+    if server.product == "opensearch":
+        pytest.skip("OpenSearch has no time series")
+    times = {"start_time": "2020-01-01T00:00:00Z", "end_time": "2040-01-01T00:00:00Z"}
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(
+        index,
+        text_field="body",
+        settings={"index": {"mode": "time_series", "routing_path": ["host"], "time_series": times}},
+        mappings={
+            "properties": {
+                "@timestamp": {"type": "date"},
+                "host": {"type": "keyword", "time_series_dimension": True},
+                "body": {"type": "text"},
+            }
+        },
+    )
+    documents = [{"@timestamp": "2030-01-01T00:00:00Z", "host": host, "body": TEXT} for host in "ab"]
+    reports = list(simhash.ingest(index, documents, on_duplicate=None))
+    assert [report.action for report in reports] == ["written", "written"]
+    assert len({report.id for report in reports}) == 2
+
+
+NOT_SENT = [
+    {"_id": "\ud800"},
+    {"_routing": "\ud800"},
+    {"_id": ["a"]},
+    {"_id": True},
+    {"_version": "x"},
+    {"_if_seq_no": 1.5},
+    {"n": {1, 2}},
+    {"n": object()},
+]
+
+
+@pytest.mark.parametrize("on_duplicate", [None, "tag"])
+def test_one_document_that_no_request_can_hold(server, index, simhash, on_duplicate):
+    """It is reported as refused, and the others are written."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    for number, bad in enumerate(NOT_SENT):
+        documents = [
+            {"_id": f"first{number}", "body": texts(1, seed=2 * number)[0]},
+            {"body": "a few others", **bad},
+            {"_id": f"last{number}", "body": texts(1, seed=2 * number + 1)[0]},
+        ]
+        reports = list(simhash.ingest(index, documents, on_duplicate=on_duplicate))
+        assert [each.action for each in reports] == ["written", "refused", "written"], bad
+        assert "\n" not in reports[1].reason
+    ids = [f"{place}{number}" for place in ("first", "last") for number in range(len(NOT_SENT))]
+    assert sorted(read_all(server, index)) == ids
