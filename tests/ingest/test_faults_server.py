@@ -32,7 +32,7 @@ from tests.servers.support import (
 pytestmark = pytest.mark.faults
 
 TINY = 60
-WRITER = Path(__file__).with_name("fault_writer.py")
+WRITER = Path(__file__).parents[1] / "servers" / "fault_writer.py"
 ROOT = Path(__file__).parents[2]
 
 
