@@ -189,7 +189,7 @@ def _settle_search(call: Call, sent: Call, answer: Any, limits: ServerLimits) ->
         limits.learn(call, refusal)
         smaller = limits.cut(call)
         if smaller == sent:
-            return answer
+            break  # a shard is missing for another reason: what the others have is read all the same
         sent = smaller
         answer = yield from attempt(sent)
     window = sent.arguments["body"].get("size")

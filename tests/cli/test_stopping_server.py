@@ -42,6 +42,8 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
     """At its second bulk request; what it names, run again, completes the work."""
     name, *options = arguments
     message, again = stop(server, "_bulk", 2, sent, name, filled, *options)
+    if name == "remove" and server.product == "elasticsearch":
+        said = said.replace("1,100", "1,000")  # it has no scripts: its second bulk does the first thousand again
     assert said in message
     assert again[:2] == [name, filled]
     result = run(*again)

@@ -136,7 +136,7 @@ def test_chains(server, index, simhash):
         documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "es_simhash.ingest.source_flow.with_fingerprints",
+                "es_simhash.ingest.source_flow.fingerprint_actions",
                 lambda documents, **_: (each for each in documents),
             )
             reports = [*simhash.ingest(name, documents[:2], rule=rule)]
