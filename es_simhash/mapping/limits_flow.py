@@ -29,6 +29,7 @@ _ALLOWED = {
     "window": re.compile(r"from \+ size must be less than or equal to: \[(\d+)\]"),
 }
 _SEARCHES = ("search", "msearch")
+_FORBIDDEN = 403
 # Parts of a query are clauses, of which servers allow 1,024 by default.
 _MOST_PARTS = 512
 # Parts of a body that are no queries.
@@ -173,15 +174,12 @@ def _settle(call: Call | Compute, sent: Call | Compute, answer: Any, limits: Ser
     settled = []
     for one, part, own in zip(_searches_of(call), _searches_of(sent), answer["responses"], strict=True):
         found = yield from _settle_search(one, part, own, limits)
-        settled.append(_as_part(found) if isinstance(found, Exception) else found)
+        if isinstance(found, Exception):
+            if status_of(found) is None:  # the server did not answer
+                return found
+            found = {"status": status_of(found), "error": {"type": type(found).__name__, "reason": error_text(found)}}
+        settled.append(found)
     return {**answer, "responses": settled}
-
-
-def _as_part(error: Exception) -> dict[str, Any]:
-    """Return what a multi-search would say of a search that failed with *error*."""
-    if (status := status_of(error)) is None:
-        raise error
-    return {"status": status, "error": {"type": type(error).__name__, "reason": error_text(error)}}
 
 
 def _settle_search(call: Call, sent: Call, answer: Any, limits: ServerLimits) -> Flow[Any]:
@@ -195,7 +193,13 @@ def _settle_search(call: Call, sent: Call, answer: Any, limits: ServerLimits) ->
     window = sent.arguments["body"].get("size")
     if window == call.arguments["body"].get("size") or isinstance(answer, Exception) or "error" in answer:
         return answer
-    return answer if len(answer["hits"]["hits"]) < window else (yield from _scroll(call, sent, answer))
+    if len(answer["hits"]["hits"]) < window:
+        return answer
+    try:
+        return (yield from _scroll(call, sent, answer))
+    except Exception as error:  # noqa: BLE001 -- a failure is a value here
+        # A user who may not scroll: the flow sees what the server refuses, and asks for less.
+        return (yield from attempt(call)) if status_of(error) == _FORBIDDEN else error
 
 
 def _scroll(call: Call, sent: Call, answer: Mapping[str, Any]) -> Flow[dict[str, Any]]:

@@ -92,6 +92,27 @@ def test_hits_beyond_the_window_are_read_by_a_scroll():
     assert [each.arguments["body"]["size"] for each in few.calls] == [3]
 
 
+def test_a_failed_scroll():
+    """A user who may not scroll gets the refusal, by which a flow asks for less; what fails at once is a value."""
+    limits = ServerLimits(windows={"i": 3})
+    server = Refuses(hits=10)
+
+    def refuse(call):
+        if "scroll" in call.arguments:
+            return ServerError(403, "scroll")
+        return ServerError(400, WINDOW) if call.arguments["body"]["size"] > 3 else server(call)
+
+    with pytest.raises(ServerError, match="Result window"):
+        carry_out(within_limits(one(search(size=8)), limits), refuse)
+
+    def lose(call):
+        return ValueError("lost") if "scroll" in call.arguments else server(call)
+
+    batch = Call("msearch", {"body": [{"index": "i"}, {"size": 8}]})
+    answers = carry_out(within_limits(one(Together([search(size=8), batch])), limits), lose).result
+    assert [*map(str, answers)] == ["lost", "lost"]
+
+
 def test_each_search_of_a_batch():
     """Only what was refused is sent again; another refusal, and other requests, stay as they are."""
     refused = {"status": 400, "error": {"type": "x", "reason": TERMS}}
